@@ -1,0 +1,65 @@
+# `make demo` and `make test` do all their own set-up: a virtual environment, pinned dependencies, the build.
+
+PYTHON ?= python3
+VENV ?= .venv
+BIN := $(VENV)/bin
+PIP_FLAGS := --disable-pip-version-check --no-input -q
+
+NATIVE := CMakeLists.txt pyproject.toml $(shell find native tests/native benchmarks/native -type f)
+
+.PHONY: demo test lint format build lock bench clean help
+
+help:
+	@echo "make demo     semantic search with MiniLM: export, run both profiles, show where the time went"
+	@echo "make test     all tests"
+	@echo "make lint     formatters, linters and the type checker, as CI runs them"
+	@echo "make format   rewrite the sources the way the formatters want them"
+	@echo "make bench    every benchmark in benchmarks/, results as JSON"
+	@echo "make clean    remove what the others made"
+
+demo: build
+	@$(BIN)/etrt demo
+
+test: build
+	@$(BIN)/python -m pytest
+
+lint: build
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/clang-format --dry-run --Werror $(shell git ls-files '*.cpp' '*.h')
+	$(BIN)/codespell
+	$(BIN)/pyright
+
+format: $(VENV)/.dependencies
+	$(BIN)/ruff check --fix-only -q .
+	$(BIN)/ruff format -q .
+	$(BIN)/clang-format -i $(shell git ls-files '*.cpp' '*.h')
+
+build: $(VENV)/.build
+
+bench: build
+	@for script in benchmarks/bench_*.py; do $(BIN)/python $$script --json || exit 1; done
+
+$(VENV)/bin/python:
+	@echo "Making $(VENV)"
+	@$(PYTHON) -m venv $(VENV)
+
+$(VENV)/.dependencies: requirements/dev.txt | $(VENV)/bin/python
+	@echo "Installing dependencies into $(VENV) (some minutes the first time)"
+	@$(BIN)/python -m pip install $(PIP_FLAGS) -r requirements/dev.txt
+	@touch $@
+
+# Editable: Python sources are used where they are, only native code is built.
+$(VENV)/.build: $(NATIVE) $(VENV)/.dependencies
+	@echo "Building the native libraries"
+	@$(BIN)/python -m pip install $(PIP_FLAGS) --no-build-isolation --no-deps \
+		-C cmake.define.ETRT_WERROR=ON -C cmake.define.ETRT_TESTS=ON -C build-dir=build/editable -e .
+	@touch $@
+
+lock: | $(VENV)/bin/python
+	$(BIN)/python -m pip install $(PIP_FLAGS) -r requirements/dev.in
+	$(BIN)/python -m pip list --format=freeze | grep -viE '^(pip|setuptools|executorch-tensorrt)==' | sed 's/+cpu$$//' \
+		> requirements/dev.txt
+
+clean:
+	rm -rf $(VENV) build
