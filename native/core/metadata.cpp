@@ -1,0 +1,235 @@
+#include "core/metadata.h"
+
+#include <algorithm>
+#include <boost/json.hpp>
+#include <stdexcept>
+#include <unordered_set>
+#include <utility>
+
+namespace executorch_tensorrt {
+namespace {
+
+namespace json = boost::json;
+using Op = DimExpr::Op;
+
+// Boost.JSON reports a wrong type by throwing; parse_metadata() turns every exception into a Status.
+[[noreturn]] void fail(const std::string& what) { throw std::invalid_argument(what); }
+
+std::string text_or(const json::object& object, const char* key, std::string fallback) {
+  const json::value* value = object.if_contains(key);
+  return value == nullptr ? std::move(fallback) : json::value_to<std::string>(*value);
+}
+
+std::size_t index_at(const json::object& object, const char* key) {
+  return json::value_to<std::size_t>(object.at(key));
+}
+
+std::vector<std::string> names_of(const std::vector<Binding>& bindings) {
+  std::vector<std::string> names;
+  names.reserve(bindings.size());
+  for (const Binding& binding : bindings) {
+    names.push_back(binding.name);
+  }
+  return names;
+}
+
+void read_bindings(const json::array& bindings, EngineMetadata& out) {
+  std::unordered_set<std::string> seen;
+  for (const json::value& entry : bindings) {
+    const json::object& object = entry.as_object();
+    Binding binding;
+    binding.name = json::value_to<std::string>(object.at("name"));
+    if (binding.name.empty()) {
+      fail("a binding has an empty name");
+    }
+    if (!seen.insert(binding.name).second) {
+      fail("binding '" + binding.name + "' occurs twice");
+    }
+    const std::string dtype = text_or(object, "dtype", "");
+    binding.dtype = scalar_type_from_name(dtype);
+    if (binding.dtype == ScalarType::kUnknown && !dtype.empty()) {
+      fail("binding '" + binding.name + "' has dtype '" + dtype + "'");
+    }
+    (object.at("is_input").as_bool() ? out.inputs : out.outputs).push_back(std::move(binding));
+  }
+  if (out.outputs.empty()) {
+    fail("the engine has no output");
+  }
+}
+
+void read_aliases(const json::array& aliases, EngineMetadata& out) {
+  for (const json::value& entry : aliases) {
+    const json::object& object = entry.as_object();
+    out.aliased_io.push_back({json::value_to<std::string>(object.at("output")),
+                              json::value_to<std::string>(object.at("input")), text_or(object, "kind", "")});
+  }
+}
+
+InputRanges read_ranges(const json::object& object) {
+  const auto min = json::value_to<std::vector<std::int64_t>>(object.at("min"));
+  const auto opt = json::value_to<std::vector<std::int64_t>>(object.at("opt"));
+  const auto max = json::value_to<std::vector<std::int64_t>>(object.at("max"));
+  if (min.size() != opt.size() || opt.size() != max.size()) {
+    fail("min, opt and max of a profile differ in rank");
+  }
+  InputRanges ranges;
+  for (std::size_t d = 0; d < min.size(); ++d) {
+    ranges.push_back({min[d], opt[d], max[d]});
+  }
+  return ranges;
+}
+
+std::vector<ProfileRanges> read_profiles(const json::array& profiles) {
+  std::vector<ProfileRanges> out;
+  for (const json::value& profile : profiles) {
+    ProfileRanges inputs;
+    for (const json::value& input : profile.as_object().at("inputs").as_array()) {
+      inputs.push_back(read_ranges(input.as_object()));
+    }
+    out.push_back(std::move(inputs));
+  }
+  return out;
+}
+
+Op operator_of(std::string_view name) {
+  if (name == "add") return Op::kAdd;
+  if (name == "mul") return Op::kMul;
+  if (name == "floordiv") return Op::kFloorDiv;
+  if (name == "mod") return Op::kMod;
+  if (name == "min") return Op::kMin;
+  if (name == "max") return Op::kMax;
+  fail("operator '" + std::string(name) + "' in a dim expression");
+}
+
+// int | "s<k>" | [operator, operand, operand...]; the parser bounds the depth.
+void append_terms(const json::value& value, std::vector<DimExpr::Term>& terms) {
+  if (const json::array* list = value.if_array()) {
+    const Op op = operator_of(list->at(0).as_string());
+    for (std::size_t k = 1; k < list->size(); ++k) {
+      append_terms((*list)[k], terms);
+    }
+    terms.push_back({op, static_cast<std::int64_t>(list->size()) - 1});
+    return;
+  }
+  if (const json::string* symbol = value.if_string()) {
+    const std::string name(*symbol);
+    std::size_t read = 0;
+    if (name.size() < 2 || name[0] != 's') {
+      fail("symbol '" + name + "' in a dim expression");
+    }
+    const int number = std::stoi(name.substr(1), &read);
+    if (read + 1 != name.size()) {
+      fail("symbol '" + name + "' in a dim expression");
+    }
+    terms.push_back({Op::kSymbol, number});
+    return;
+  }
+  terms.push_back({Op::kConstant, json::value_to<std::int64_t>(value)});
+}
+
+std::vector<ShapeProgram::Dims> read_shapes(const json::array& bindings, std::size_t expected) {
+  if (bindings.size() != expected) {
+    fail("shapes for " + std::to_string(bindings.size()) + " bindings, there are " + std::to_string(expected));
+  }
+  std::vector<ShapeProgram::Dims> shapes;
+  for (const json::value& binding : bindings) {
+    ShapeProgram::Dims dims;
+    for (const json::value& dim : binding.as_array()) {
+      std::vector<DimExpr::Term> terms;
+      append_terms(dim, terms);
+      dims.emplace_back(std::move(terms));
+    }
+    shapes.push_back(std::move(dims));
+  }
+  return shapes;
+}
+
+ShapeProgram read_shape_program(const json::object& object, const EngineMetadata& metadata,
+                                const ProfileTable& profiles) {
+  std::vector<SymbolSource> symbols;
+  for (const json::value& entry : object.at("symbols").as_array()) {
+    const json::object& symbol = entry.as_object();
+    symbols.push_back({index_at(symbol, "input"), index_at(symbol, "dim"),
+                       json::value_to<std::int64_t>(symbol.at("scale")),
+                       json::value_to<std::int64_t>(symbol.at("offset"))});
+  }
+  const json::object& shapes = object.at("shapes").as_object();
+  std::vector<ShapeProgram::Dims> inputs = read_shapes(shapes.at("inputs").as_array(), metadata.inputs.size());
+  for (std::size_t i = 0; i < inputs.size(); ++i) {
+    if (inputs[i].size() != profiles.ranges(0, i).size()) {
+      fail("the shape of input '" + metadata.inputs[i].name + "' and its profiles differ in rank");
+    }
+  }
+  Result<ShapeProgram> program = ShapeProgram::create(
+      std::move(symbols), std::move(inputs), read_shapes(shapes.at("outputs").as_array(), metadata.outputs.size()));
+  if (!program.ok()) {
+    fail(program.status().message());
+  }
+  return std::move(*program);
+}
+
+std::string hexadecimal(std::string text) {
+  const auto is_digit = [](char c) { return (c >= '0' && c <= '9') || (c >= 'a' && c <= 'f'); };
+  if (text.size() > 64 || !std::all_of(text.begin(), text.end(), is_digit)) {
+    fail("engine id '" + text + "'");
+  }
+  return text;
+}
+
+ExportRecord read_record(const json::object& object, const EngineMetadata& metadata) {
+  const auto version = json::value_to<std::int64_t>(object.at("version"));
+  if (version != 1) {
+    fail("record version " + std::to_string(version) + ", this library reads 1");
+  }
+  Result<ProfileTable> profiles =
+      ProfileTable::create(names_of(metadata.inputs), read_profiles(object.at("profiles").as_array()));
+  if (!profiles.ok()) {
+    fail(profiles.status().message());
+  }
+  ExportRecord record{text_or(object, "engine_kind", ""),
+                      hexadecimal(text_or(object, "engine_id", "")),
+                      text_or(object, "builder", ""),
+                      text_or(object, "signature", ""),
+                      std::move(*profiles),
+                      std::nullopt};
+  if (object.contains("shapes")) {
+    record.shapes = read_shape_program(object, metadata, record.profiles);
+  }
+  return record;
+}
+
+EngineMetadata read_metadata(std::string_view text) {
+  const json::value root = json::parse(text);
+  const json::object& object = root.as_object();
+  EngineMetadata metadata;
+  read_bindings(object.at("io_bindings").as_array(), metadata);
+  if (const json::value* aliases = object.if_contains("aliased_io")) {
+    read_aliases(aliases->as_array(), metadata);
+  }
+  if (const json::value* compatible = object.if_contains("hardware_compatible")) {
+    metadata.hardware_compatible = compatible->as_bool();
+  }
+  if (const json::value* device = object.if_contains("device_id")) {
+    metadata.device_id = json::value_to<int>(*device);
+  }
+  metadata.target_platform = text_or(object, "target_platform", "");
+  if (const json::value* record = object.if_contains("executorch_tensorrt")) {
+    metadata.record = read_record(record->as_object(), metadata);
+  }
+  return metadata;
+}
+
+}  // namespace
+
+// This file is compiled with hidden visibility, for Boost's sake.
+[[gnu::visibility("default")]] Result<EngineMetadata> parse_metadata(std::string_view text) {
+  try {
+    return read_metadata(text);
+  } catch (const std::bad_alloc&) {
+    return Status(StatusCode::kOutOfMemory, "engine metadata does not fit memory");
+  } catch (const std::exception& error) {
+    return invalid_program(std::string("engine metadata is damaged: ") + error.what());
+  }
+}
+
+}  // namespace executorch_tensorrt

@@ -1,0 +1,55 @@
+// Status and Result: how the core reports failure. It decides and returns values; runtime/ maps them to
+// executorch::runtime::Error and bindings/ to Python exceptions.
+#pragma once
+
+#include <string>
+#include <utility>
+#include <variant>
+
+namespace executorch_tensorrt {
+
+enum class StatusCode {
+  kOk,
+  kInvalidArgument,  // the caller's input, request or option
+  kInvalidProgram,   // the blob or the engine in it
+  kNotSupported,     // valid, but not on this machine or not in this version
+  kOutOfMemory,
+  kInternal,
+};
+
+class [[nodiscard]] Status {
+ public:
+  Status() = default;
+  Status(StatusCode code, std::string message) : code_(code), message_(std::move(message)) {}
+
+  bool ok() const { return code_ == StatusCode::kOk; }
+  StatusCode code() const { return code_; }
+  const std::string& message() const { return message_; }
+
+ private:
+  StatusCode code_ = StatusCode::kOk;
+  std::string message_;
+};
+
+inline Status invalid_argument(std::string message) { return {StatusCode::kInvalidArgument, std::move(message)}; }
+
+inline Status invalid_program(std::string message) { return {StatusCode::kInvalidProgram, std::move(message)}; }
+
+template <typename T>
+class [[nodiscard]] Result {
+ public:
+  Result(T value) : state_(std::move(value)) {}
+  Result(Status status) : state_(std::move(status)) {}
+
+  bool ok() const { return std::holds_alternative<T>(state_); }
+  T& operator*() { return std::get<T>(state_); }
+  const T& operator*() const { return std::get<T>(state_); }
+  T* operator->() { return &std::get<T>(state_); }
+  const T* operator->() const { return &std::get<T>(state_); }
+  const Status& status() const { return std::get<Status>(state_); }
+
+ private:
+  std::variant<T, Status> state_;
+};
+
+}  // namespace executorch_tensorrt
