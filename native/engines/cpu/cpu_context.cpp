@@ -1,0 +1,163 @@
+#include "engines/cpu/cpu_context.h"
+
+#include <executorch/runtime/core/evalue.h>
+#include <executorch/runtime/core/exec_aten/util/tensor_util.h>
+
+#include <algorithm>
+#include <numeric>
+#include <utility>
+
+namespace executorch_tensorrt {
+namespace {
+
+using executorch::aten::SizesType;
+using executorch::aten::Tensor;
+using executorch::runtime::Error;
+using executorch::runtime::EValue;
+
+Status engine_error(const std::string& method, const std::string& what, Error error) {
+  return {StatusCode::kInternal,
+          "cpu engine, method '" + method + "': " + what + ": " + executorch::runtime::to_string(error)};
+}
+
+}  // namespace
+
+CpuContext::Input::Input(ScalarType type, std::size_t rank) : dtype(type), sizes(rank), dim_order(rank), strides(rank) {
+  std::iota(dim_order.begin(), dim_order.end(), executorch::aten::DimOrderType{0});
+}
+
+void CpuContext::Input::remake() {
+  // Row-major, as every tensor that crosses the border of a delegate.
+  executorch::aten::StridesType stride = 1;
+  for (std::size_t d = sizes.size(); d-- > 0;) {
+    strides[d] = stride;
+    stride *= std::max(sizes[d], SizesType{1});
+  }
+  impl.emplace(static_cast<executorch::aten::ScalarType>(dtype), static_cast<ssize_t>(sizes.size()), sizes.data(),
+               const_cast<void*>(data), dim_order.data(), strides.data());
+  changed = true;
+}
+
+CpuContext::CpuContext(std::string method, PlannedMemory& memory, const EngineMetadata& metadata, bool collect_layers)
+    : name_(std::move(method)),
+      metadata_(metadata),
+      planned_(memory.arenas()),
+      memory_manager_(&method_allocator_, &planned_, &temp_allocator_),
+      tracer_(collect_layers ? std::make_unique<LayerTracer>() : nullptr),
+      input_shapes_(metadata.inputs.size()),
+      output_shapes_(metadata.outputs.size()) {
+  const ProfileTable& profiles = metadata.record->profiles;
+  for (std::size_t i = 0; i < metadata.inputs.size(); ++i) {
+    input_names_.push_back(metadata.inputs[i].name);
+    inputs_.push_back(std::make_unique<Input>(metadata.inputs[i].dtype, profiles.ranges(0, i).size()));
+  }
+}
+
+Result<std::unique_ptr<ExecutionContext>> CpuContext::create(const executorch::runtime::Program& program,
+                                                             const std::string& method, PlannedMemory& memory,
+                                                             const EngineMetadata& metadata, bool collect_layers) {
+  if (Status status = memory.allocate(); !status.ok()) {
+    return status;
+  }
+  std::unique_ptr<CpuContext> context(new CpuContext(method, memory, metadata, collect_layers));
+  if (Status status = context->load(program); !status.ok()) {
+    return status;
+  }
+  return std::unique_ptr<ExecutionContext>(std::move(context));
+}
+
+Status CpuContext::load(const executorch::runtime::Program& program) {
+  auto method = program.load_method(name_.c_str(), &memory_manager_, tracer_.get());
+  if (!method.ok()) {
+    return engine_error(name_, "does not load", method.error());
+  }
+  method_.emplace(std::move(*method));
+  return {};
+}
+
+Status CpuContext::set_input_shape(std::size_t input, const Shape& shape) {
+  Input& in = *inputs_[input];
+  for (std::size_t d = 0; d < shape.rank(); ++d) {
+    in.sizes[d] = static_cast<SizesType>(shape[d]);
+  }
+  in.remake();
+  input_shapes_[input] = shape;
+  return {};
+}
+
+Status CpuContext::infer_output_shapes(std::vector<Shape>& outputs) {
+  if (Status status = metadata_.record->shapes->infer(input_shapes_, input_names_, output_shapes_); !status.ok()) {
+    return status;
+  }
+  outputs = output_shapes_;
+  return {};
+}
+
+Status CpuContext::set_input_address(std::size_t input, const void* data) {
+  Input& in = *inputs_[input];
+  in.data = data;
+  in.remake();
+  return {};
+}
+
+Status CpuContext::set_output_address(std::size_t output, void* data, std::size_t nbytes) {
+  // The nested output has the shape that its last run left, or its upper bound: give it the shape of this run, or the
+  // method refuses memory of this run's size.
+  Tensor tensor = method_->get_output(output).toTensor();
+  SizesType sizes[kMaxRank];
+  const Shape& shape = output_shapes_[output];
+  for (std::size_t d = 0; d < shape.rank(); ++d) {
+    sizes[d] = static_cast<SizesType>(shape[d]);
+  }
+  Error error = executorch::runtime::resize_tensor(tensor, {sizes, shape.rank()});
+  if (error == Error::Ok) {
+    error = method_->set_output_data_ptr(data, nbytes, output);
+  }
+  if (error != Error::Ok) {
+    return engine_error(name_, "output '" + metadata_.outputs[output].name + "' does not take " + to_string(shape),
+                        error);
+  }
+  return {};
+}
+
+Status CpuContext::bind_changed_inputs() {
+  for (std::size_t i = 0; i < inputs_.size(); ++i) {
+    if (!inputs_[i]->changed) {
+      continue;
+    }
+    const Error error = method_->set_input(EValue(Tensor(&*inputs_[i]->impl)), i);
+    if (error != Error::Ok) {
+      return engine_error(name_, "input '" + input_names_[i] + "' does not take " + to_string(input_shapes_[i]), error);
+    }
+    inputs_[i]->changed = false;
+  }
+  return {};
+}
+
+Status CpuContext::check_output_shapes() const {
+  for (std::size_t o = 0; o < output_shapes_.size(); ++o) {
+    const Shape got = make_shape(method_->get_output(o).toTensor().sizes());
+    if (got != output_shapes_[o]) {
+      return {StatusCode::kInternal, "cpu engine, method '" + name_ + "': output '" + metadata_.outputs[o].name +
+                                         "' came out as " + to_string(got) + ", inferred was " +
+                                         to_string(output_shapes_[o])};
+    }
+  }
+  return {};
+}
+
+Status CpuContext::enqueue(LayerRecords* layers) {
+  if (Status status = bind_changed_inputs(); !status.ok()) {
+    return status;
+  }
+  if (tracer_) {
+    tracer_->collect_into(layers);
+  }
+  const Error error = method_->execute();
+  if (tracer_) {
+    tracer_->collect_into(nullptr);
+  }
+  return error == Error::Ok ? check_output_shapes() : engine_error(name_, "failed", error);
+}
+
+}  // namespace executorch_tensorrt

@@ -1,0 +1,60 @@
+// The activation memory of an engine: one arena per memory id, as large as the largest method needs, shared by the
+// contexts of all profiles. The contexts run one at a time and keep nothing there between calls.
+#pragma once
+
+#include <executorch/runtime/executor/method_meta.h>
+
+#include <cstdint>
+#include <memory>
+#include <new>
+#include <string>
+#include <vector>
+
+#include "core/status.h"
+
+namespace executorch_tensorrt {
+
+class PlannedMemory {
+ public:
+  // Grows the arenas to what the method needs. Not after the first arenas().
+  Status reserve(const executorch::runtime::MethodMeta& meta) {
+    for (std::size_t id = 0; id < meta.num_memory_planned_buffers(); ++id) {
+      const auto size = meta.memory_planned_buffer_size(id);
+      if (!size.ok() || *size < 0) {
+        return invalid_program("the engine's memory plan is damaged");
+      }
+      if (sizes_.size() <= id) {
+        sizes_.resize(id + 1);
+      }
+      sizes_[id] = std::max(sizes_[id], static_cast<std::size_t>(*size));
+    }
+    return {};
+  }
+
+  // Allocates on first use; kOutOfMemory when that fails.
+  Status allocate() {
+    for (std::size_t id = arenas_.size(); id < sizes_.size(); ++id) {
+      void* arena = ::operator new[](sizes_[id], kAlignment, std::nothrow);
+      if (arena == nullptr) {
+        return {StatusCode::kOutOfMemory, "no memory for activations of " + std::to_string(sizes_[id]) + " bytes"};
+      }
+      arenas_.emplace_back(static_cast<std::uint8_t*>(arena));
+      spans_.push_back({arenas_.back().get(), sizes_[id]});
+    }
+    return {};
+  }
+
+  executorch::runtime::Span<executorch::runtime::Span<std::uint8_t>> arenas() { return {spans_.data(), spans_.size()}; }
+
+ private:
+  static constexpr std::align_val_t kAlignment{64};  // a cache line; ExecuTorch asks for 16
+  struct Delete {
+    void operator()(std::uint8_t* bytes) const { ::operator delete[](bytes, kAlignment); }
+  };
+
+  std::vector<std::size_t> sizes_;
+  std::vector<std::unique_ptr<std::uint8_t[], Delete>> arenas_;
+  std::vector<executorch::runtime::Span<std::uint8_t>> spans_;
+};
+
+}  // namespace executorch_tensorrt

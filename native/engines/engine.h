@@ -1,0 +1,57 @@
+// What the delegate needs of an engine, whatever runs it.
+#pragma once
+
+#include <cstddef>
+#include <memory>
+#include <string_view>
+#include <vector>
+
+#include "core/layer_record.h"
+#include "core/metadata.h"
+#include "core/profile_table.h"
+#include "core/shape.h"
+#include "core/status.h"
+
+namespace executorch_tensorrt {
+
+// One optimization profile of one engine, ready to run. Shapes and addresses stay set until they are set again, so a
+// steady call is one enqueue().
+class ExecutionContext {
+ public:
+  virtual ~ExecutionContext() = default;
+
+  // The profile accepts the shape: the caller has validated it.
+  virtual Status set_input_shape(std::size_t input, const Shape& shape) = 0;
+
+  // The output shapes for the input shapes that are set.
+  virtual Status infer_output_shapes(std::vector<Shape>& outputs) = 0;
+
+  virtual Status set_input_address(std::size_t input, const void* data) = 0;
+
+  // `nbytes` is what the inferred shape of the output takes.
+  virtual Status set_output_address(std::size_t output, void* data, std::size_t nbytes) = 0;
+
+  // Appends one record per layer when `layers` is given and the context was made to collect them. A context that
+  // failed here is not used again.
+  virtual Status enqueue(LayerRecords* layers) = 0;
+};
+
+class Engine {
+ public:
+  virtual ~Engine() = default;
+
+  virtual std::string_view kind() const = 0;
+  virtual const ProfileTable& profiles() const = 0;
+
+  // Contexts share one block of activation memory: one of them runs at a time. They must not outlive the engine.
+  virtual Result<std::unique_ptr<ExecutionContext>> create_context(std::size_t profile, bool collect_layers) = 0;
+};
+
+// What an engine is loaded from. The bytes outlive the engine.
+struct EngineSource {
+  const void* data = nullptr;
+  std::size_t size = 0;
+  const EngineMetadata* metadata = nullptr;
+};
+
+}  // namespace executorch_tensorrt
