@@ -1,0 +1,11 @@
+// TensorRTBackend: the ExecuTorch delegate. Loading this library registers it.
+#pragma once
+
+namespace executorch_tensorrt {
+
+inline constexpr char kBackendId[] = "TensorRTBackend";
+
+// False when another library had registered the backend id first; its delegate then runs instead of this one.
+bool backend_is_registered();
+
+}  // namespace executorch_tensorrt

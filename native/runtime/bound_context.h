@@ -1,0 +1,43 @@
+// BoundContext: an execution context that remembers what is set, so that nothing is set twice.
+#pragma once
+
+#include <memory>
+#include <vector>
+
+#include "engines/engine.h"
+
+namespace executorch_tensorrt {
+
+class BoundContext {
+ public:
+  explicit BoundContext(std::unique_ptr<ExecutionContext> context, std::size_t num_inputs, std::size_t num_outputs)
+      : context_(std::move(context)),
+        shapes_(num_inputs),
+        input_addresses_(num_inputs, nullptr),
+        outputs_(num_outputs) {}
+
+  // Sets the shapes that changed and infers the output shapes again if any did.
+  Status set_input_shapes(const std::vector<Shape>& shapes);
+  const std::vector<Shape>& output_shapes() const { return output_shapes_; }
+
+  Status set_input_address(std::size_t input, const void* data);
+  Status set_output_address(std::size_t output, void* data, std::size_t nbytes);
+
+  Status enqueue(LayerRecords* layers) { return context_->enqueue(layers); }
+
+ private:
+  struct Output {
+    void* data = nullptr;
+    std::size_t nbytes = 0;
+    bool set = false;  // for the shape that is inferred now
+  };
+
+  std::unique_ptr<ExecutionContext> context_;
+  std::vector<Shape> shapes_;
+  bool inferred_ = false;
+  std::vector<Shape> output_shapes_;
+  std::vector<const void*> input_addresses_;
+  std::vector<Output> outputs_;
+};
+
+}  // namespace executorch_tensorrt

@@ -1,0 +1,50 @@
+#include "runtime/failure.h"
+
+#include <executorch/runtime/platform/log.h>
+
+#include <utility>
+
+#include "executorch_tensorrt/last_error.h"
+
+namespace executorch_tensorrt {
+namespace {
+
+using executorch::runtime::Error;
+
+// ET_LOG cuts a message at 255 bytes.
+constexpr std::size_t kLogLine = 240;
+
+thread_local std::string thread_last_error;
+
+Error error_of(StatusCode code) {
+  switch (code) {
+    case StatusCode::kOk:
+      return Error::Ok;
+    case StatusCode::kInvalidArgument:
+      return Error::InvalidArgument;
+    case StatusCode::kInvalidProgram:
+      return Error::InvalidProgram;
+    case StatusCode::kNotSupported:
+      return Error::NotSupported;
+    case StatusCode::kOutOfMemory:
+      return Error::MemoryAllocationFailed;
+    case StatusCode::kInternal:
+      return Error::Internal;
+  }
+  return Error::Internal;
+}
+
+}  // namespace
+
+Error report_failure(const std::string& context, const Status& status) {
+  std::string text = context + ": " + status.message();
+  for (std::size_t at = 0; at < text.size(); at += kLogLine) {
+    ET_LOG(Error, "%s", text.substr(at, kLogLine).c_str());
+  }
+  thread_last_error = std::move(text);
+  return error_of(status.code());
+}
+
+std::string take_last_error() { return std::exchange(thread_last_error, {}); }
+
+}  // namespace executorch_tensorrt

@@ -1,0 +1,15 @@
+// From a core Status to what ExecuTorch returns: the code, the log, and the text for take_last_error().
+#pragma once
+
+#include <executorch/runtime/core/error.h>
+
+#include <string>
+
+#include "core/status.h"
+
+namespace executorch_tensorrt {
+
+// Logs the message in lines that ExecuTorch's log does not cut, keeps it for take_last_error() and returns the code.
+executorch::runtime::Error report_failure(const std::string& context, const Status& status);
+
+}  // namespace executorch_tensorrt
