@@ -1,0 +1,57 @@
+// Python's arrays and scalars as ExecuTorch values, and back.
+#pragma once
+
+#include <executorch/extension/tensor/tensor_ptr.h>
+#include <executorch/runtime/core/evalue.h>
+#include <nanobind/nanobind.h>
+#include <nanobind/ndarray.h>
+
+#include <memory>
+#include <string>
+#include <variant>
+#include <vector>
+
+#include "core/scalar_type.h"
+
+namespace executorch_tensorrt {
+
+// A caller's array (NumPy, or anything with DLPack) or number, as a tensor. Not copied when it is contiguous.
+class InputArray {
+ public:
+  // ValueError or TypeError, starting with `label`, unless `arg` is a CPU array of `dtype`; a Python number becomes a
+  // 0-d tensor of `dtype`.
+  static InputArray from(const std::string& label, const nanobind::object& arg, ScalarType dtype);
+
+  const std::vector<std::int64_t>& shape() const { return shape_; }
+  executorch::aten::Tensor tensor() const { return *tensor_; }
+
+ private:
+  InputArray() = default;
+  void make_tensor(const void* data, ScalarType dtype);
+
+  nanobind::object owner_;
+  nanobind::ndarray<nanobind::ro> array_;
+  std::unique_ptr<std::uint64_t> number_;
+  std::vector<std::int64_t> shape_;
+  executorch::extension::TensorPtr tensor_;
+};
+
+// For method inputs that are no tensors. TypeError, starting with `label`, on another kind.
+executorch::runtime::EValue scalar_input(const std::string& label, const nanobind::object& arg,
+                                         executorch::runtime::Tag tag);
+
+// An output, copied out of the method's memory. Made without the GIL.
+struct OutputTensor {
+  std::unique_ptr<std::uint8_t[]> data;
+  std::vector<std::size_t> shape;
+  ScalarType dtype;
+};
+using OutputValue = std::variant<std::monostate, OutputTensor, std::int64_t, double, bool>;
+
+// Lists and strings, which no exported model returns, become None.
+OutputValue copy_output(const executorch::runtime::EValue& value);
+
+// A NumPy array or, with `torch`, a torch tensor; NumPy has no bfloat16: that becomes a DLPack array.
+nanobind::object to_python(OutputValue value, bool torch);
+
+}  // namespace executorch_tensorrt

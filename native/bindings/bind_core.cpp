@@ -1,0 +1,162 @@
+#include <nanobind/stl/optional.h>
+#include <nanobind/stl/string.h>
+#include <nanobind/stl/vector.h>
+
+#include "bindings/bindings.h"
+#include "core/blob.h"
+#include "core/metadata.h"
+#include "core/selection.h"
+
+namespace nb = nanobind;
+using namespace nb::literals;
+
+namespace executorch_tensorrt {
+namespace {
+
+template <typename T>
+T value_or_throw(Result<T> result) {
+  if (!result.ok()) {
+    throw nb::value_error(result.status().message().c_str());
+  }
+  return std::move(*result);
+}
+
+// The metadata and where the engine lies; no view into the caller's bytes.
+struct Blob {
+  std::string magic;
+  std::size_t engine_offset;
+  std::size_t engine_size;
+  EngineMetadata metadata;
+};
+
+Blob read_blob(const nb::bytes& data) {
+  const BlobView view = value_or_throw(parse_blob(data.data(), data.size()));
+  const auto* begin = static_cast<const std::uint8_t*>(data.data());
+  return {std::string(magic_of(view.format)), static_cast<std::size_t>(view.engine - begin), view.engine_size,
+          value_or_throw(parse_metadata(view.metadata))};
+}
+
+using DimTuple = std::tuple<std::int64_t, std::int64_t, std::int64_t>;
+
+nb::list ranges_to_list(const ProfileTable& table) {
+  nb::list profiles;
+  for (std::size_t p = 0; p < table.num_profiles(); ++p) {
+    nb::list inputs;
+    for (std::size_t i = 0; i < table.num_inputs(); ++i) {
+      nb::list dims;
+      for (const DimRange& range : table.ranges(p, i)) {
+        dims.append(nb::make_tuple(range.min, range.opt, range.max));
+      }
+      inputs.append(dims);
+    }
+    profiles.append(inputs);
+  }
+  return profiles;
+}
+
+ProfileTable make_table(std::vector<std::string> names, const nb::list& profiles) {
+  std::vector<ProfileRanges> ranges;
+  for (nb::handle profile : profiles) {
+    ProfileRanges inputs;
+    for (nb::handle input : nb::cast<nb::list>(profile)) {
+      InputRanges dims;
+      for (nb::handle dim : nb::cast<nb::list>(input)) {
+        const auto triple = nb::cast<nb::tuple>(dim);
+        dims.push_back(
+            {nb::cast<std::int64_t>(triple[0]), nb::cast<std::int64_t>(triple[1]), nb::cast<std::int64_t>(triple[2])});
+      }
+      inputs.push_back(std::move(dims));
+    }
+    ranges.push_back(std::move(inputs));
+  }
+  return value_or_throw(ProfileTable::create(std::move(names), std::move(ranges)));
+}
+
+std::size_t select(const ProfileTable& table, const std::vector<std::vector<std::int64_t>>& shapes, Request request,
+                   Request load_default) {
+  if (shapes.size() != table.num_inputs()) {
+    throw nb::value_error("one shape per input");
+  }
+  std::vector<Shape> inputs;
+  for (const auto& dims : shapes) {
+    inputs.push_back(make_shape(dims));
+  }
+  return value_or_throw(select_profile(table, inputs, request, load_default));
+}
+
+std::vector<std::vector<std::int64_t>> infer_output_shapes(const EngineMetadata& metadata,
+                                                           const std::vector<std::vector<std::int64_t>>& shapes) {
+  if (!metadata.record || !metadata.record->shapes || shapes.size() != metadata.inputs.size()) {
+    throw nb::value_error("the metadata has no shapes for so many inputs");
+  }
+  std::vector<Shape> inputs;
+  std::vector<std::string> names;
+  for (std::size_t i = 0; i < shapes.size(); ++i) {
+    inputs.push_back(make_shape(shapes[i]));
+    names.push_back(metadata.inputs[i].name);
+    if (inputs[i].rank() != metadata.record->profiles.ranges(0, i).size()) {
+      throw nb::value_error(("input '" + names[i] + "' has another rank").c_str());
+    }
+  }
+  std::vector<Shape> outputs;
+  if (Status status = metadata.record->shapes->infer(inputs, names, outputs); !status.ok()) {
+    throw nb::value_error(status.message().c_str());
+  }
+  std::vector<std::vector<std::int64_t>> dims;
+  for (const Shape& shape : outputs) {
+    dims.emplace_back();
+    for (std::size_t d = 0; d < shape.rank(); ++d) {
+      dims.back().push_back(shape[d]);
+    }
+  }
+  return dims;
+}
+
+}  // namespace
+
+void bind_core(nb::module_& m) {
+  nb::class_<Request>(m, "Request", "What the caller asks of one execution.")
+      .def(nb::init<>(), "The default: what the method was loaded with, else profile 0.")
+      .def_static("pinned", &Request::pinned, "index"_a)
+      .def_static("auto", &Request::automatic)
+      .def("__eq__", [](const Request& a, const Request& b) { return a == b; })
+      .def("__repr__", [](const Request& request) { return to_string(request); });
+  nb::class_<ProfileTable>(m, "ProfileTable", "What each optimization profile of an engine accepts.")
+      .def_static("create", &make_table, "input_names"_a, "profiles"_a,
+                  "From, per profile and input, a list of (min, opt, max) per dim. ValueError if they do not fit.")
+      .def_prop_ro("profiles", &ranges_to_list)
+      .def_prop_ro("is_static", &ProfileTable::is_static)
+      .def("select", &select, "shapes"_a, "request"_a, "load_default"_a = Request{},
+           "The profile index for one shape per input. ValueError if no profile serves the request.");
+
+  nb::class_<Binding>(m, "Binding").def_ro("name", &Binding::name).def_prop_ro("dtype", [](const Binding& b) {
+    return std::string(to_string(b.dtype));
+  });
+  nb::class_<AliasedIo>(m, "AliasedIo")
+      .def_ro("output", &AliasedIo::output)
+      .def_ro("input", &AliasedIo::input)
+      .def_ro("kind", &AliasedIo::kind);
+  nb::class_<ExportRecord>(m, "ExportRecord", "What this project's exporter adds to the metadata.")
+      .def_ro("engine_kind", &ExportRecord::engine_kind)
+      .def_ro("engine_id", &ExportRecord::engine_id)
+      .def_ro("builder", &ExportRecord::builder)
+      .def_ro("signature", &ExportRecord::signature)
+      .def_ro("profiles", &ExportRecord::profiles);
+  nb::class_<EngineMetadata>(m, "EngineMetadata")
+      .def_ro("inputs", &EngineMetadata::inputs)
+      .def_ro("outputs", &EngineMetadata::outputs)
+      .def_ro("aliased_io", &EngineMetadata::aliased_io)
+      .def_ro("hardware_compatible", &EngineMetadata::hardware_compatible)
+      .def_ro("device_id", &EngineMetadata::device_id)
+      .def_ro("target_platform", &EngineMetadata::target_platform)
+      .def_ro("record", &EngineMetadata::record)
+      .def("infer_output_shapes", &infer_output_shapes, "input_shapes"_a);
+  nb::class_<Blob>(m, "Blob", "A delegate's engine blob, parsed.")
+      .def_ro("magic", &Blob::magic)
+      .def_ro("engine_offset", &Blob::engine_offset)
+      .def_ro("engine_size", &Blob::engine_size)
+      .def_ro("metadata", &Blob::metadata);
+  m.def("parse_blob", &read_blob, "data"_a, "ValueError, naming what is damaged, if it is no engine blob.");
+}
+
+}  // namespace executorch_tensorrt

@@ -1,0 +1,399 @@
+#include <executorch/extension/data_loader/buffer_data_loader.h>
+#include <executorch/extension/module/module.h>
+#include <executorch/extension/tensor/tensor_ptr.h>
+#include <nanobind/stl/optional.h>
+#include <nanobind/stl/string.h>
+#include <nanobind/stl/vector.h>
+
+#include <cstring>
+#include <map>
+#include <mutex>
+#include <optional>
+
+#include "bindings/arrays.h"
+#include "bindings/bindings.h"
+#include "core/shape.h"
+#include "executorch_tensorrt/last_error.h"
+#include "runtime/backend.h"
+#include "runtime/bounded_etdump.h"
+#include "runtime/selection_collector.h"
+
+namespace nb = nanobind;
+using namespace nb::literals;
+
+namespace executorch_tensorrt {
+namespace {
+
+using executorch::extension::BufferDataLoader;
+using executorch::runtime::BackendOption;
+using executorch::runtime::Error;
+using executorch::runtime::EValue;
+using executorch::runtime::LoadBackendOptionsMap;
+using executorch::runtime::Program;
+using executorch::runtime::Tag;
+using EtModule = executorch::extension::Module;
+
+// Becomes executorch_tensorrt.ExecuTorchError.
+struct ExecuTorchFailure : std::runtime_error {
+  using std::runtime_error::runtime_error;
+};
+
+// "InvalidArgument", without ExecuTorch's "Error::".
+std::string error_name(Error error) {
+  const std::string name = executorch::runtime::to_string(error);
+  const std::size_t colon = name.rfind(':');
+  return colon == std::string::npos ? name : name.substr(colon + 1);
+}
+
+[[noreturn]] void raise(const std::string& what, Error error) {
+  std::string text = take_last_error();
+  if (text.empty()) {
+    text = what;
+  }
+  text += std::string(" [") + error_name(error) + "]";
+  switch (error) {
+    case Error::InvalidArgument:
+      throw nb::value_error(text.c_str());
+    case Error::MemoryAllocationFailed:
+      PyErr_SetString(PyExc_MemoryError, text.c_str());
+      throw nb::python_error();
+    default:
+      throw ExecuTorchFailure(text);
+  }
+}
+
+void check(const std::string& what, Error error) {
+  if (error != Error::Ok) {
+    raise(what, error);
+  }
+}
+
+struct TensorMeta {
+  ScalarType dtype;
+  std::vector<std::int64_t> sizes;  // upper bounds
+};
+
+struct ValueMeta {
+  Tag tag;
+  std::optional<TensorMeta> tensor;
+};
+
+struct MethodInfo {
+  std::string name;
+  std::vector<ValueMeta> inputs;
+  std::vector<ValueMeta> outputs;
+  std::vector<std::string> backends;
+};
+
+ValueMeta value_meta(Tag tag, const executorch::runtime::Result<executorch::runtime::TensorInfo>& info) {
+  ValueMeta meta{tag, std::nullopt};
+  if (tag == Tag::Tensor && info.ok()) {
+    const auto sizes = info->sizes();
+    meta.tensor = TensorMeta{static_cast<ScalarType>(info->scalar_type()), {sizes.begin(), sizes.end()}};
+  }
+  return meta;
+}
+
+std::string shape_text(const std::vector<std::int64_t>& dims) { return to_string(make_shape(dims)); }
+
+// Python's options, as ExecuTorch takes them; it would cut what is too long.
+std::vector<BackendOption> backend_options(const nb::dict& options) {
+  std::vector<BackendOption> out;
+  for (const auto& [key, value] : options) {
+    BackendOption option;
+    const auto name = nb::cast<std::string>(key);
+    if (name.size() >= sizeof(option.key)) {
+      throw nb::value_error(("load option '" + name + "': its name is too long").c_str());
+    }
+    std::memcpy(option.key, name.c_str(), name.size() + 1);
+    if (nb::isinstance<nb::bool_>(value)) {
+      option.value = nb::cast<bool>(value);
+    } else if (nb::isinstance<nb::int_>(value)) {
+      option.value = nb::cast<int>(value);
+    } else {
+      std::array<char, executorch::runtime::kMaxOptionValueLength> text{};
+      const auto string = nb::cast<std::string>(value);
+      if (string.size() >= text.size()) {
+        throw nb::value_error(("load option '" + name + "': got " + std::to_string(string.size()) + " bytes, allowed " +
+                               std::to_string(text.size() - 1))
+                                  .c_str());
+      }
+      std::memcpy(text.data(), string.data(), string.size());
+      option.value = text;
+    }
+    out.push_back(option);
+  }
+  return out;
+}
+
+class PyModule {
+ public:
+  PyModule(const std::string& path, const std::string& mode, bool etdump, nb::dict options)
+      : options_(backend_options(options)) {
+    auto tracer = make_tracer(etdump);
+    module_.emplace(path, load_mode(mode), std::move(tracer));
+    load("'" + path + "'");
+  }
+
+  PyModule(nb::bytes program, bool etdump, nb::dict options) : options_(backend_options(options)) {
+    const void* data = program.data();
+    if (reinterpret_cast<std::uintptr_t>(data) % kAlignment == 0) {
+      bytes_ = program;
+    } else {
+      aligned_.reset(static_cast<std::uint8_t*>(::operator new[](program.size(), std::align_val_t{kAlignment})));
+      std::memcpy(aligned_.get(), data, program.size());
+      data = aligned_.get();
+    }
+    module_.emplace(std::make_unique<BufferDataLoader>(data, program.size()), nullptr, nullptr, make_tracer(etdump));
+    load("the program");
+  }
+
+  std::vector<std::string> method_names() {
+    auto names = module_->method_names();
+    check("method names", names.error());
+    std::vector<std::string> sorted(names->begin(), names->end());
+    std::sort(sorted.begin(), sorted.end());
+    return sorted;
+  }
+
+  const MethodInfo& method_info(const std::string& name) {
+    if (const auto found = infos_.find(name); found != infos_.end()) {
+      return found->second;
+    }
+    const std::vector<std::string> names = method_names();
+    if (std::find(names.begin(), names.end(), name) == names.end()) {
+      std::string have;
+      for (const std::string& known : names) {
+        have += (have.empty() ? "'" : ", '") + known + "'";
+      }
+      throw nb::value_error(("unknown method: got '" + name + "', allowed " + have).c_str());
+    }
+    const auto meta = module_->method_meta(name);
+    check("method '" + name + "'", meta.error());
+    MethodInfo info{name, {}, {}, {}};
+    for (std::size_t i = 0; i < meta->num_inputs(); ++i) {
+      info.inputs.push_back(value_meta(*meta->input_tag(i), meta->input_tensor_meta(i)));
+    }
+    for (std::size_t o = 0; o < meta->num_outputs(); ++o) {
+      info.outputs.push_back(value_meta(*meta->output_tag(o), meta->output_tensor_meta(o)));
+    }
+    for (std::size_t b = 0; b < meta->num_backends(); ++b) {
+      info.backends.emplace_back(*meta->get_backend_name(b));
+    }
+    return infos_.emplace(name, std::move(info)).first->second;
+  }
+
+  bool is_method_loaded(const std::string& name) {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    return module_->is_method_loaded(name);
+  }
+
+  // Options of this method on top of the module's.
+  void load_method(const std::string& name, const nb::dict& options) {
+    method_info(name);
+    std::vector<BackendOption> all = options_;
+    for (const BackendOption& option : backend_options(options)) {
+      const auto same = [&](const BackendOption& other) { return std::strcmp(other.key, option.key) == 0; };
+      if (const auto found = std::find_if(all.begin(), all.end(), same); found != all.end()) {
+        *found = option;
+      } else {
+        all.push_back(option);
+      }
+    }
+    Error error = Error::Ok;
+    {
+      const nb::gil_scoped_release release;
+      const std::lock_guard<std::mutex> lock(mutex_);
+      if (module_->is_method_loaded(name)) {
+        error = Error::AlreadyLoaded;
+      } else {
+        error = load_locked(name, all);
+      }
+    }
+    if (error == Error::AlreadyLoaded) {
+      throw nb::value_error(("method '" + name +
+                             "' is already loaded: its options are fixed; load it before its "
+                             "first call, or make another Module")
+                                .c_str());
+    }
+    check("method '" + name + "' does not load", error);
+  }
+
+  nb::list execute(const std::string& name, const nb::sequence& args, bool torch_outputs) {
+    const MethodInfo& info = method_info(name);
+    std::vector<InputArray> arrays;  // keeps the callers' arrays alive
+    std::vector<EValue> inputs = convert_inputs(info, args, arrays);
+    std::vector<OutputValue> outputs;
+    Error error = Error::Ok;
+    SelectionCollector collector;
+    {
+      const nb::gil_scoped_release release;
+      // ExecuTorch's Module is not thread-safe; outputs lie in its arena, so they are copied under the lock as well.
+      const std::lock_guard<std::mutex> lock(mutex_);
+      error = execute_locked(name, inputs, outputs);
+    }
+    check("method '" + name + "' failed", error);
+    last_selections_ = collector.take();
+    nb::list out;
+    for (OutputValue& output : outputs) {
+      out.append(to_python(std::move(output), torch_outputs));
+    }
+    return out;
+  }
+
+  std::optional<nb::bytes> take_etdump() {
+    if (etdump_ == nullptr) {
+      throw nb::value_error("this Module records no events: make it with profile_level='phases' or etdump=True");
+    }
+    const std::lock_guard<std::mutex> lock(mutex_);
+    const std::optional<std::string> dump = etdump_->take();
+    return dump ? std::optional(nb::bytes(dump->data(), dump->size())) : std::nullopt;
+  }
+
+  const std::vector<Selection>& last_selections() const { return last_selections_; }
+
+  std::size_t events_dropped() const { return etdump_ != nullptr ? etdump_->events_dropped() : 0; }
+
+ private:
+  static constexpr std::size_t kAlignment = 16;  // of BufferDataLoader
+  struct AlignedDelete {
+    void operator()(std::uint8_t* bytes) const { ::operator delete[](bytes, std::align_val_t{kAlignment}); }
+  };
+
+  static EtModule::LoadMode load_mode(const std::string& name) {
+    if (name == "mmap") return EtModule::LoadMode::Mmap;
+    if (name == "file") return EtModule::LoadMode::File;
+    if (name == "mlock") return EtModule::LoadMode::MmapUseMlockIgnoreErrors;
+    throw nb::value_error(("load_mode: got '" + name + "', allowed 'mmap', 'file', 'mlock'").c_str());
+  }
+
+  std::unique_ptr<BoundedETDump> make_tracer(bool etdump) {
+    auto tracer = etdump ? std::make_unique<BoundedETDump>() : nullptr;
+    etdump_ = tracer.get();
+    return tracer;
+  }
+
+  void load(const std::string& what) {
+    check(what + " is no ExecuTorch program, or is damaged", module_->load(Program::Verification::InternalConsistency));
+  }
+
+  Error load_locked(const std::string& name, std::vector<BackendOption>& options) {
+    LoadBackendOptionsMap map;
+    if (!options.empty()) {
+      const Error error = map.set_options(kBackendId, {options.data(), options.size()});
+      if (error != Error::Ok) {
+        return error;
+      }
+    }
+    (void)take_last_error();
+    return module_->load_method(name, nullptr, nullptr, &map);
+  }
+
+  Error execute_locked(const std::string& name, const std::vector<EValue>& inputs, std::vector<OutputValue>& outputs) {
+    if (!module_->is_method_loaded(name)) {
+      const Error error = load_locked(name, options_);
+      if (error != Error::Ok) {
+        return error;
+      }
+    }
+    (void)take_last_error();
+    const auto result = module_->execute(name, inputs);
+    if (!result.ok()) {
+      return result.error();
+    }
+    for (const EValue& value : *result) {
+      outputs.push_back(copy_output(value));
+    }
+    return Error::Ok;
+  }
+
+  std::vector<EValue> convert_inputs(const MethodInfo& info, const nb::sequence& args,
+                                     std::vector<InputArray>& arrays) {
+    const std::size_t count = nb::len(args);
+    if (count != info.inputs.size()) {
+      throw nb::value_error(("method '" + info.name + "': got " + std::to_string(count) + " inputs, allowed " +
+                             std::to_string(info.inputs.size()))
+                                .c_str());
+    }
+    arrays.reserve(count);
+    std::vector<EValue> values;
+    values.reserve(count);
+    for (std::size_t i = 0; i < count; ++i) {
+      const std::string label = "method '" + info.name + "' input " + std::to_string(i);
+      const nb::object arg = args[i];
+      if (info.inputs[i].tag != Tag::Tensor) {
+        values.push_back(scalar_input(label, arg, info.inputs[i].tag));
+        continue;
+      }
+      const TensorMeta& meta = *info.inputs[i].tensor;
+      arrays.push_back(InputArray::from(label, arg, meta.dtype));
+      check_bounds(label, arrays.back().shape(), meta);
+      values.emplace_back(arrays.back().tensor());
+    }
+    return values;
+  }
+
+  // ExecuTorch checks the number of elements alone, and says so only in its log.
+  static void check_bounds(const std::string& label, const std::vector<std::int64_t>& shape, const TensorMeta& meta) {
+    if (shape.size() != meta.sizes.size()) {
+      throw nb::value_error((label + ": got rank " + std::to_string(shape.size()) + " " + shape_text(shape) +
+                             ", allowed rank " + std::to_string(meta.sizes.size()) + " (at most " +
+                             shape_text(meta.sizes) + ")")
+                                .c_str());
+    }
+    for (std::size_t d = 0; d < shape.size(); ++d) {
+      if (shape[d] > meta.sizes[d]) {
+        throw nb::value_error((label + " dim " + std::to_string(d) + ": got " + std::to_string(shape[d]) + " in " +
+                               shape_text(shape) + ", the program is planned for at most " + shape_text(meta.sizes))
+                                  .c_str());
+      }
+    }
+  }
+
+  std::vector<BackendOption> options_;
+  nb::object bytes_;
+  std::unique_ptr<std::uint8_t[], AlignedDelete> aligned_;
+  BoundedETDump* etdump_ = nullptr;  // owned by module_
+  std::optional<EtModule> module_;
+  // Guards module_ and etdump_. Its holder never waits for the GIL, so it may be taken with or without it.
+  std::mutex mutex_;
+  std::map<std::string, MethodInfo> infos_;  // guarded by the GIL
+  std::vector<Selection> last_selections_;   // guarded by the GIL
+};
+
+}  // namespace
+
+void bind_module(nb::module_& m) {
+  nb::exception<ExecuTorchFailure>(m, "ExecuTorchError", PyExc_RuntimeError);
+  nb::class_<TensorMeta>(m, "TensorMeta")
+      .def_prop_ro("dtype", [](const TensorMeta& t) { return std::string(to_string(t.dtype)); })
+      .def_ro("sizes", &TensorMeta::sizes);
+  nb::class_<ValueMeta>(m, "ValueMeta")
+      .def_prop_ro("kind", [](const ValueMeta& v) { return std::string(executorch::runtime::tag_to_string(v.tag)); })
+      .def_ro("tensor", &ValueMeta::tensor);
+  nb::class_<MethodInfo>(m, "MethodMeta")
+      .def_ro("name", &MethodInfo::name)
+      .def_ro("inputs", &MethodInfo::inputs)
+      .def_ro("outputs", &MethodInfo::outputs)
+      .def_ro("backends", &MethodInfo::backends);
+  nb::class_<Selection>(m, "Selection", "The optimization profile that one delegate used in one call.")
+      .def_ro("engine_id", &Selection::engine_id)
+      .def_ro("profile", &Selection::profile)
+      .def("__repr__", [](const Selection& s) {
+        return "Selection(engine_id='" + s.engine_id + "', profile=" + std::to_string(s.profile) + ")";
+      });
+  nb::class_<PyModule>(m, "Module")
+      .def(nb::init<const std::string&, const std::string&, bool, nb::dict>(), "path"_a, "load_mode"_a, "etdump"_a,
+           "options"_a)
+      .def(nb::init<nb::bytes, bool, nb::dict>(), "program"_a, "etdump"_a, "options"_a)
+      .def_prop_ro("method_names", &PyModule::method_names)
+      .def("method_meta", &PyModule::method_info, "name"_a, nb::rv_policy::copy)
+      .def("is_method_loaded", &PyModule::is_method_loaded, "name"_a)
+      .def("load_method", &PyModule::load_method, "name"_a, "options"_a)
+      .def("execute", &PyModule::execute, "name"_a, "inputs"_a, "torch_outputs"_a)
+      .def("take_etdump", &PyModule::take_etdump)
+      .def_prop_ro("last_selections", &PyModule::last_selections, nb::rv_policy::copy)
+      .def_prop_ro("events_dropped", &PyModule::events_dropped);
+}
+
+}  // namespace executorch_tensorrt

@@ -1,0 +1,12 @@
+// The parts of the extension module `executorch_tensorrt._native`, one per header that they mirror.
+#pragma once
+
+#include <nanobind/nanobind.h>
+
+namespace executorch_tensorrt {
+
+void bind_core(nanobind::module_& m);     // core/blob.h, core/metadata.h, core/selection.h
+void bind_runtime(nanobind::module_& m);  // runtime/backend.h, runtime/request_scope.h, engines/registry.h
+void bind_module(nanobind::module_& m);   // executorch/extension/module/module.h
+
+}  // namespace executorch_tensorrt

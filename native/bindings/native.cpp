@@ -1,0 +1,7 @@
+#include "bindings/bindings.h"
+
+NB_MODULE(_native, m) {
+  executorch_tensorrt::bind_core(m);
+  executorch_tensorrt::bind_runtime(m);
+  executorch_tensorrt::bind_module(m);
+}

@@ -1,0 +1,178 @@
+"""Module: an ExecuTorch program, loaded and run."""
+
+from __future__ import annotations
+
+import os
+import sys
+import tempfile
+from collections.abc import Sequence
+from contextlib import suppress
+from pathlib import Path
+from typing import Any, Literal
+
+from executorch_tensorrt import _native
+from executorch_tensorrt._native import MethodMeta, Selection
+
+ProfileLevel = Literal["off", "delegate", "phases", "layers"]
+LoadMode = Literal["mmap", "file", "mlock"]
+
+_LEVELS = ("off", "delegate", "phases", "layers")
+
+
+def _load_options(optimization_profile: int | str | None, profile_level: str | None) -> dict[str, int | str]:
+    options: dict[str, int | str] = {}
+    if optimization_profile is not None:
+        if isinstance(optimization_profile, bool) or not (
+            optimization_profile == "auto" or (isinstance(optimization_profile, int) and optimization_profile >= 0)
+        ):
+            raise ValueError(
+                f"optimization_profile: got {optimization_profile!r}, allowed 'auto' or an index of 0 or more"
+            )
+        options["optimization_profile"] = optimization_profile
+    if profile_level is not None:
+        if profile_level not in _LEVELS:
+            raise ValueError(f"profile_level: got {profile_level!r}, allowed {', '.join(map(repr, _LEVELS))}")
+        options["torchtrt_profile_level"] = profile_level
+    return options
+
+
+def write_atomically(path: str | os.PathLike[str], data: bytes) -> None:
+    """Writes a file whole or not at all."""
+    target = Path(path)
+    handle, temporary = tempfile.mkstemp(dir=target.parent, prefix=f".{target.name}.")
+    try:
+        with os.fdopen(handle, "wb") as file:
+            file.write(data)
+        umask = os.umask(0)
+        os.umask(umask)
+        Path(temporary).chmod(0o666 & ~umask)
+        Path(temporary).replace(target)
+    except BaseException:
+        with suppress(FileNotFoundError):
+            Path(temporary).unlink()
+        raise
+
+
+class Module:
+    """An ExecuTorch program (``.pte``) with TensorRT delegates, other delegates and operators.
+
+    Methods are loaded on their first call, or by :meth:`load_method`. Calls from several threads are serialised, and
+    the GIL is released while a method runs; for parallel calls make one ``Module`` per thread.
+
+    Args:
+        program: A path, or the program's bytes.
+        optimization_profile: What calls without an :class:`OptimizationProfileGuard` use: an index, or ``"auto"`` to
+            choose from the input shapes. ``None`` is profile 0.
+        profile_level: What delegates trace: ``"off"``, ``"delegate"``, ``"phases"`` or ``"layers"``. ``None`` is what
+            the program says, else off.
+        etdump: Record ExecuTorch's events for :meth:`write_etdump`. ``None`` records when ``profile_level`` is given
+            and not ``"off"``.
+        load_mode: ``"mmap"`` (pages come in on use), ``"file"`` (read at once) or ``"mlock"`` (mapped and locked).
+
+    Raises:
+        FileNotFoundError: There is no file at that path.
+        ValueError: An option is wrong, or the file is no valid program.
+        ExecuTorchError: The program is damaged.
+    """
+
+    def __init__(
+        self,
+        program: str | os.PathLike[str] | bytes | bytearray | memoryview,
+        *,
+        optimization_profile: int | Literal["auto"] | None = None,
+        profile_level: ProfileLevel | None = None,
+        etdump: bool | None = None,
+        load_mode: LoadMode = "mmap",
+    ) -> None:
+        options = _load_options(optimization_profile, profile_level)
+        if etdump is None:
+            etdump = profile_level not in (None, "off")
+        if isinstance(program, (bytes, bytearray, memoryview)):
+            self._native = _native.Module(bytes(program), etdump, options)
+            return
+        path = os.fspath(program)
+        if not Path(path).is_file():
+            raise FileNotFoundError(f"no program at '{path}'")
+        self._native = _native.Module(path, load_mode, etdump, options)
+
+    @property
+    def method_names(self) -> list[str]:
+        """The program's methods, sorted."""
+        return self._native.method_names
+
+    def method_meta(self, name: str = "forward") -> MethodMeta:
+        """Inputs and outputs of a method, with element types and the largest sizes planned, and its backends.
+
+        Raises:
+            ValueError: The program has no such method.
+        """
+        return self._native.method_meta(name)
+
+    def load_method(
+        self,
+        name: str = "forward",
+        *,
+        optimization_profile: int | Literal["auto"] | None = None,
+        profile_level: ProfileLevel | None = None,
+    ) -> None:
+        """Loads a method, with options of its own over those of the module.
+
+        Raises:
+            ValueError: No such method, a wrong option, or the method is loaded already.
+            ExecuTorchError: It cannot be loaded here, e.g. for want of its engine's runtime.
+        """
+        self._native.load_method(name, _load_options(optimization_profile, profile_level))
+
+    def is_method_loaded(self, name: str = "forward") -> bool:
+        """Whether the method's options are fixed."""
+        return self._native.is_method_loaded(name)
+
+    def run_method(self, name: str, inputs: Sequence[Any] = ()) -> list[Any]:
+        """Runs a method.
+
+        Args:
+            name: The method.
+            inputs: One per method input, in order: NumPy arrays, CPU tensors with DLPack (torch included), or numbers.
+                Contiguous ones are not copied.
+
+        Returns:
+            The outputs in order, as torch tensors if a torch tensor went in, else as NumPy arrays (bfloat16: as DLPack
+            arrays). They are copies that later calls leave alone.
+
+        Raises:
+            ValueError: Wrong method, number of inputs, element type, rank or dim, or no optimization profile for the
+                shapes. The module stays usable.
+            TypeError: An input is neither array nor number.
+            ExecuTorchError: The method failed.
+        """
+        torch = sys.modules.get("torch")
+        torch_outputs = torch is not None and any(isinstance(value, torch.Tensor) for value in inputs)
+        return self._native.execute(name, inputs, torch_outputs)
+
+    def forward(self, *inputs: Any) -> list[Any]:
+        """Runs the method ``forward``; see :meth:`run_method`."""
+        return self.run_method("forward", inputs)
+
+    __call__ = forward
+
+    @property
+    def last_selections(self) -> list[Selection]:
+        """What each TensorRT delegate of the last successful call used, in the order they ran."""
+        return self._native.last_selections
+
+    def write_etdump(self, path: str | os.PathLike[str]) -> int:
+        """Writes the events since the last dump as an ETDump file.
+
+        Returns:
+            How many events did not fit (1,000,000 per dump are kept).
+
+        Raises:
+            ValueError: The module records no events, or there are none since the last dump.
+            OSError: The file cannot be written.
+        """
+        dropped = self._native.events_dropped
+        dump = self._native.take_etdump()
+        if dump is None:
+            raise ValueError("no events since the last ETDump: run a method first")
+        write_atomically(path, dump)
+        return dropped
