@@ -1,0 +1,1 @@
+"""The engine that runs on any CPU: a nested ExecuTorch program."""

@@ -1,0 +1,127 @@
+"""Builds CPU engines: a nested ExecuTorch program with one method per optimization profile.
+
+Lowering to XNNPACK is most of the work and does not depend on how far a dim ranges, only on which dims are fixed. So
+profiles that fix the same dims share one lowering, and differ in the memory planned around it.
+"""
+
+# torch's graphs and sympy's expressions carry few types.
+# pyright: reportMissingTypeStubs=false, reportPrivateUsage=false, reportUnknownMemberType=false
+# pyright: reportUnknownVariableType=false, reportUnknownArgumentType=false
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Mapping, Sequence
+from typing import Any, cast
+
+import torch
+from executorch.backends.xnnpack.partition.xnnpack_partitioner import XnnpackPartitioner
+from executorch.exir import EdgeCompileConfig, EdgeProgramManager, ExecutorchBackendConfig
+from executorch.exir.passes import MemoryPlanningPass
+from torch.export import ExportedProgram
+from torch.utils import _pytree as pytree
+
+from executorch_tensorrt.engines.builder import BuildRequest
+from executorch_tensorrt.exporter.edge_to_aten import aten_op, edge_to_aten
+from executorch_tensorrt.exporter.ranged import with_ranges
+from executorch_tensorrt.exporter.shapes import DimRange
+
+_log = logging.getLogger(__name__)
+
+
+class CpuEngineBuilder:
+    """Builds engines of kind `cpu`."""
+
+    kind = "cpu"
+    magic = b"ETC1"
+
+    def check_options(self, options: Mapping[str, Any]) -> None:
+        """The CPU engine has no options."""
+        if options:
+            raise ValueError(
+                f"engine_options has an unknown entry: got {', '.join(map(repr, options))}, allowed none for engine "
+                "'cpu'; remove it."
+            )
+
+    def unsupported_reason(self, node: torch.fx.Node) -> str | None:
+        """The nested runtime has the kernels of ExecuTorch's own operator libraries."""
+        op = aten_op(node.target)
+        if op is not None and op.namespace not in _NAMESPACES:
+            return f"operators of '{op.namespace}' have no kernel in the CPU engine"
+        return None
+
+    def ops_to_preserve(self, program: ExportedProgram) -> Sequence[torch._ops.OpOverload]:
+        """The operators that XNNPACK takes whole, if it takes every use of them."""
+        ops, accepts = XnnpackPartitioner().ops_to_not_decompose(program)
+        refused = {
+            node.target
+            for node in program.graph.nodes
+            if node.op == "call_function" and node.target in ops and accepts is not None and not accepts(node)
+        }
+        return [op for op in ops if op not in refused]
+
+    def build(self, request: BuildRequest) -> bytes:
+        """See `EngineBuilder.build`."""
+        groups: dict[frozenset[tuple[str, int]], list[int]] = {}
+        for index, profile in enumerate(request.profiles):
+            points = frozenset((name, span.min) for name, span in profile.items() if span.min == span.max)
+            groups.setdefault(points, []).append(index)
+        methods: dict[int, ExportedProgram] = {}
+        for indices in groups.values():
+            first, *rest = (request.profiles[index] for index in indices)
+            ranged = with_ranges(request.program, _union(first, rest))
+            lowered = _lower(ranged.program)
+            for index in indices:
+                own = ranged.renamed(request.profiles[index])
+                methods[index] = with_ranges(lowered, own).program if rest else lowered
+        return _emit({f"profile_{index}": methods[index] for index in sorted(methods)})
+
+
+# What libexecutorch_kernels_optimized.so registers.
+_NAMESPACES = ("aten", "dim_order_ops", "quantized_decomposed")
+_CONFIG = EdgeCompileConfig(_check_ir_validity=False)
+
+
+def _union(first: Mapping[str, DimRange], rest: Sequence[Mapping[str, DimRange]]) -> dict[str, DimRange]:
+    every = [first, *rest]
+    return {
+        name: DimRange(min(entry[name].min for entry in every), span.opt, max(entry[name].max for entry in every))
+        for name, span in first.items()
+    }
+
+
+def _lower(program: ExportedProgram) -> ExportedProgram:
+    """Hand what XNNPACK takes to XNNPACK."""
+    manager = EdgeProgramManager({"forward": program}, compile_config=_CONFIG)
+    lowered = manager.to_backend(XnnpackPartitioner()).exported_program()
+    left = _undecomposed(lowered)
+    if left:
+        _log.info("decomposing again, XNNPACK left %s", ", ".join(sorted(left)))
+        from executorch.exir import to_edge_transform_and_lower
+
+        lowered = to_edge_transform_and_lower(
+            edge_to_aten(program), partitioner=[XnnpackPartitioner()], compile_config=_CONFIG
+        ).exported_program()
+    return lowered
+
+
+def _undecomposed(program: ExportedProgram) -> set[str]:
+    preserved = set(XnnpackPartitioner().ops_to_not_decompose(program)[0])
+    ops = (aten_op(node.target) for node in program.graph.nodes if node.op == "call_function")
+    return {str(op) for op in ops if op in preserved}
+
+
+def _emit(methods: dict[str, ExportedProgram]) -> bytes:
+    # ExecuTorch's repair of dim orders runs every node again; most programs have nothing to repair.
+    compile_config = EdgeCompileConfig(
+        _check_ir_validity=False, _skip_dim_order=all(map(_has_default_dim_orders, methods.values()))
+    )
+    manager = EdgeProgramManager(cast(Any, methods), compile_config=compile_config)
+    planning = MemoryPlanningPass(alloc_graph_input=False, alloc_graph_output=False)
+    config = ExecutorchBackendConfig(memory_planning_pass=planning)
+    return bytes(manager.to_executorch(config).buffer)
+
+
+def _has_default_dim_orders(program: ExportedProgram) -> bool:
+    values = (leaf for node in program.graph.nodes for leaf in pytree.tree_leaves(node.meta.get("val")))
+    return all(value.is_contiguous() for value in values if isinstance(value, torch.Tensor))

@@ -1,0 +1,42 @@
+"""Writing files whole or not at all."""
+
+from __future__ import annotations
+
+import os
+import tempfile
+from collections.abc import Generator
+from contextlib import contextmanager, suppress
+from io import BufferedWriter
+from pathlib import Path
+
+
+def _umask() -> int:
+    mask = os.umask(0)
+    os.umask(mask)
+    return mask
+
+
+@contextmanager
+def replacing(path: str | os.PathLike[str]) -> Generator[BufferedWriter]:
+    """A file to write that takes the place of `path` when the block ends well: a reader sees the old or the new file.
+
+    Raises:
+        OSError: it cannot be written; then `path` is as it was.
+    """
+    target = Path(path)
+    handle, temporary = tempfile.mkstemp(dir=target.parent, prefix=f".{target.name[:100]}.")
+    try:
+        with os.fdopen(handle, "wb") as file:
+            yield file
+        Path(temporary).chmod(0o666 & ~_umask())
+        Path(temporary).replace(target)
+    except BaseException:
+        with suppress(FileNotFoundError):
+            Path(temporary).unlink()
+        raise
+
+
+def write_atomically(path: str | os.PathLike[str], data: bytes) -> None:
+    """Writes `data` to `path` whole or not at all."""
+    with replacing(path) as file:
+        file.write(data)

@@ -1,0 +1,116 @@
+"""Small models with optimization profiles, exported once per test session.
+
+A profile range is written (min, opt, max). Every exported model keeps the eager module beside it.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cache
+from typing import Any
+
+import torch
+from executorch.backends.xnnpack.partition.xnnpack_partitioner import XnnpackPartitioner
+
+from executorch_tensorrt import Input, export
+
+Range = tuple[int, int, int]
+
+
+def profiles(*ranges: Range, tail: tuple[int, ...] = (), head: tuple[int, ...] = ()) -> list[dict[str, Any]]:
+    """One profile per range: the range at one dim, between fixed dims."""
+    fields = ("min_shape", "opt_shape", "max_shape")
+    return [{field: (*head, size, *tail) for field, size in zip(fields, r, strict=True)} for r in ranges]
+
+
+@dataclass(frozen=True)
+class Exported:
+    module: torch.nn.Module
+    buffer: bytes
+    etrecord: Any = None
+
+    def eager(self, *inputs: torch.Tensor) -> list[torch.Tensor]:
+        with torch.no_grad():
+            outputs = self.module(*inputs)
+        return list(outputs) if isinstance(outputs, (tuple, list)) else [outputs]
+
+
+def _export(module: torch.nn.Module, inputs: list[Input], **options: Any) -> Exported:
+    torch.manual_seed(0)
+    for parameter in module.parameters():
+        torch.nn.init.uniform_(parameter, -0.5, 0.5)
+    module.eval()
+    program = export(module, inputs, **options)
+    return Exported(module, program.buffer, program)
+
+
+@cache
+def rows() -> Exported:
+    """float32 [rows, 4] -> [rows, 4]; profile 0: 1..8 rows, profile 1: 4..64 rows. They overlap in 4..8."""
+    module = torch.nn.Sequential(torch.nn.Linear(4, 4), torch.nn.ReLU(), torch.nn.Linear(4, 4))
+    return _export(module, [Input(profiles=profiles((1, 2, 8), (4, 16, 64), tail=(4,)))], generate_etrecord=True)
+
+
+@cache
+def decode_first() -> Exported:
+    """float32 [1, S, 8] -> [1, S, 16]; profile 0: S = 1, profile 1: S = 2..64, which has the largest output."""
+    module = torch.nn.Linear(8, 16)
+    return _export(module, [Input(profiles=profiles((1, 1, 1), (2, 16, 64), head=(1,), tail=(8,)))])
+
+
+class _Mixed(torch.nn.Module):
+    """A dynamic engine, an XNNPACK delegate, a static engine, and an operator outside all of them."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.dynamic = torch.nn.Linear(4, 4)
+        self.static = torch.nn.Linear(4, 4)
+
+    def forward(self, x: torch.Tensor, w: torch.Tensor) -> torch.Tensor:
+        a = torch.sigmoid(self.dynamic(x))  # sigmoid: XNNPACK
+        b = torch.cumsum(self.static(w), 1)  # cumsum: a portable operator
+        return torch.mul(torch.tanh(a), 2.0) + b
+
+
+MIXED_OUTSIDE = ("aten.sigmoid.default", "aten.cumsum.default")
+
+
+@cache
+def mixed() -> Exported:
+    """x float32 [rows, 4] (profile 0: 1..4 rows, profile 1: 5..32), w float32 [1, 4]."""
+    inputs = [Input(profiles=profiles((1, 2, 4), (5, 8, 32), tail=(4,))), Input(shape=(1, 4))]
+    return _export(
+        _Mixed(), inputs, torch_executed_ops=MIXED_OUTSIDE, partitioners=[XnnpackPartitioner()], generate_etrecord=True
+    )
+
+
+class _Static(torch.nn.Module):
+    """An engine whose inputs are all static, then one whose inputs are dynamic."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.linear = torch.nn.Linear(4, 4)
+
+    def forward(self, w: torch.Tensor, x: torch.Tensor) -> torch.Tensor:
+        return torch.cumsum(self.linear(w), 1) + torch.tanh(x)
+
+
+@cache
+def static_beside_dynamic() -> Exported:
+    """w float32 [1, 4]; x float32 [rows, 4] with profile 0: 1..4 rows, profile 1: 5..32 rows."""
+    inputs = [Input(shape=(1, 4)), Input(profiles=profiles((1, 2, 4), (5, 8, 32), tail=(4,)))]
+    return _export(_Static(), inputs, torch_executed_ops=("aten.cumsum.default",))
+
+
+class _TwoInputs(torch.nn.Module):
+    def forward(self, ids: torch.Tensor, mask: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+        kept = ids * mask
+        return kept, kept.sum().to(torch.float32)
+
+
+@cache
+def two_inputs() -> Exported:
+    """ids, mask int64 [1, S] that share S (profile 0: 2..8, profile 1: 9..32) -> int64 [1, S], float32 []."""
+    sequence = profiles((2, 4, 8), (9, 16, 32), head=(1,))
+    inputs = [Input(profiles=sequence, dtype=torch.int64, shared_dims={1: "sequence"}) for _ in range(2)]
+    return _export(_TwoInputs(), inputs)
