@@ -1,0 +1,35 @@
+"""The group of commands, and the entry point."""
+
+from __future__ import annotations
+
+import click
+
+from executorch_tensorrt import __version__
+from executorch_tensorrt.cli.demo import demo_command
+from executorch_tensorrt.cli.export import export_command
+from executorch_tensorrt.cli.failures import Group
+from executorch_tensorrt.cli.inspect import inspect_command
+from executorch_tensorrt.cli.run import run_command
+
+
+@click.group(cls=Group, invoke_without_command=True, context_settings={"help_option_names": ["-h", "--help"]})
+@click.option("--debug", is_flag=True, help="Show tracebacks and the warnings of other libraries.")
+@click.version_option(__version__, prog_name="etrt", message="%(prog)s %(version)s")
+@click.pass_context
+def app(ctx: click.Context, debug: bool) -> None:
+    """Export, run and inspect ExecuTorch programs with TensorRT engines.
+
+    Exit codes: 0 success; 2 a mistake in what was given (file, input, option), told in one line; 1 another failure.
+    """
+    ctx.obj = {"debug": debug}
+    if ctx.invoked_subcommand is None:
+        click.echo(ctx.get_help())
+
+
+for command in (export_command, run_command, inspect_command, demo_command):
+    app.add_command(command)
+
+
+def main() -> None:
+    """The entry point of `etrt`."""
+    app(prog_name="etrt")

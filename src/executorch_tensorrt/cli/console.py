@@ -1,0 +1,126 @@
+"""What the commands print: results to stdout, progress to stderr. `rich` is imported when something is printed."""
+
+from __future__ import annotations
+
+import json
+import logging
+import math
+import sys
+import time
+import warnings
+from collections.abc import Callable, Generator, Iterable, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, cast
+
+import click
+
+if TYPE_CHECKING:
+    from rich.console import Console
+    from rich.table import Table
+
+_WIDTH_OF_FILES = 140
+
+
+def stdout() -> Console:
+    """A console for results. Text is printed as it is: names come from files."""
+    from rich.console import Console
+
+    width = None if sys.stdout.isatty() else _WIDTH_OF_FILES
+    return Console(file=sys.stdout, width=width, markup=False, highlight=False, emoji=False)
+
+
+def table(title: str, columns: Sequence[str], rows: Iterable[Sequence[object]], right: Sequence[str] = ()) -> Table:
+    """A table; the columns named in `right` are right-aligned."""
+    from rich import box
+    from rich.table import Table
+
+    result = Table(
+        title=title, title_justify="left", box=box.SIMPLE_HEAD, pad_edge=False, show_edge=False, title_style="bold"
+    )
+    for column in columns:
+        result.add_column(column, justify="right" if column in right else "left", overflow="fold")
+    for row in rows:
+        result.add_row(*(printable(str(cell)) for cell in row))
+    return result
+
+
+def print_json(value: object) -> None:
+    """Prints strict JSON: numbers that it lacks (NaN, infinity) become null."""
+    click.echo(json.dumps(_strict(value), indent=2, allow_nan=False))
+
+
+def _strict(value: object) -> object:
+    if isinstance(value, float):
+        return value if math.isfinite(value) else None
+    if isinstance(value, dict):
+        return {str(key): _strict(item) for key, item in cast("dict[Any, object]", value).items()}
+    if isinstance(value, (list, tuple)):
+        return [_strict(item) for item in cast("Sequence[object]", value)]
+    return value
+
+
+def printable(text: str) -> str:
+    """A text without control characters, which a terminal would obey."""
+    return "".join(
+        char if char.isprintable() or char == "\n" else char.encode("unicode_escape").decode() for char in text
+    )
+
+
+def bytes_text(size: int) -> str:
+    """1234567 -> 1.2 MB"""
+    if size < 1000:
+        return f"{size} B"
+    value, unit = size / 1e3, "kB"
+    for larger in ("MB", "GB"):
+        if value >= 1000:
+            value, unit = value / 1e3, larger
+    return f"{value:.1f} {unit}"
+
+
+def shape_text(shape: Sequence[object]) -> str:
+    """As Python writes a tuple: (1, 64), (3,), ()."""
+    return f"({', '.join(map(str, shape))}{',' if len(shape) == 1 else ''})"
+
+
+def microseconds_text(value: float) -> str:
+    """12.3 µs, 1.23 ms, 4.56 s"""
+    for limit, scale, unit in ((1e3, 1, "µs"), (1e6, 1e3, "ms")):
+        if value < limit:
+            return f"{value / scale:.3g} {unit}"
+    return f"{value / 1e6:.3g} s"
+
+
+@contextmanager
+def progress() -> Generator[Callable[[str], None], None, None]:
+    """Shows on stderr what is being done: a spinner on a terminal, else a line for each step."""
+    started = time.perf_counter()
+    if not sys.stderr.isatty():
+        yield lambda text: click.echo(f"[{time.perf_counter() - started:5.1f} s] {text}", err=True)
+        return
+    from rich.console import Console
+
+    with Console(stderr=True, markup=False).status("") as status:
+        yield lambda text: status.update(f"{text} ...")
+
+
+@contextmanager
+def only_our_warnings(debug: bool) -> Generator[None, None, None]:
+    """Shows our own warnings as one line each, and neither warnings nor logs of other libraries."""
+    if debug:
+        yield
+        return
+    package = str(Path(__file__).parents[1])
+
+    def show(message: Warning | str, category: type[Warning], filename: str, *_: Any) -> None:
+        if filename.startswith(package) and issubclass(category, UserWarning):
+            print(f"etrt: warning: {message}", file=sys.stderr)
+
+    logging.disable(logging.ERROR)
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("default")
+            warnings.showwarning = show
+            yield
+    finally:
+        logging.disable(logging.NOTSET)

@@ -1,0 +1,92 @@
+"""What all commands have in common."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from subprocess import CompletedProcess
+from typing import TYPE_CHECKING
+
+import pytest
+from click.testing import CliRunner
+
+import executorch_tensorrt
+from executorch_tensorrt.cli import app, contents
+
+if TYPE_CHECKING:
+    from conftest import Etrt
+
+ETRT = Path(sys.executable).with_name("etrt")
+
+
+def test_version_is_the_package_s(etrt: Etrt) -> None:
+    assert etrt("--version").stdout == f"etrt {executorch_tensorrt.__version__}\n"
+
+
+def test_no_arguments_show_the_help(etrt: Etrt) -> None:
+    output = etrt().stdout
+    assert all(name in output for name in ("export", "run", "inspect", "demo"))
+    assert output == etrt("--help").stdout == etrt("-h").stdout
+
+
+@pytest.mark.parametrize("command", ["export", "run", "inspect", "demo"])
+def test_commands_have_help(command: str, etrt: Etrt) -> None:
+    assert etrt(command, "--help").stdout.startswith(f"Usage: etrt {command}")
+
+
+def test_help_imports_neither_torch_nor_rich(run_python: Callable[..., CompletedProcess[str]]) -> None:
+    result = run_python(
+        "import sys\n"
+        "from executorch_tensorrt.cli import app\n"
+        "try: app(['run', '--help'], prog_name='etrt')\n"
+        "except SystemExit: print([name for name in ('torch', 'rich', 'executorch') if name in sys.modules])"
+    )
+    assert result.stdout.splitlines()[-1] == "[]", result.stderr
+
+
+@pytest.mark.parametrize(
+    ("arguments", "begin", "end"),
+    [
+        (["fly"], "etrt: No such command 'fly'.", "See 'etrt --help'."),
+        (["run"], "etrt run: Missing argument 'PROGRAM'.", "See 'etrt run --help'."),
+        (["inspect", "--shiny"], "etrt inspect: No such option", "See 'etrt inspect --help'."),
+    ],
+)
+def test_wrong_usage_is_told_in_one_line(arguments: list[str], begin: str, end: str, etrt: Etrt) -> None:
+    told = etrt(*arguments, code=2).stderr.strip()
+    assert told.startswith(begin)
+    assert told.endswith(end)
+
+
+def test_other_failures_have_exit_code_1(rows: Path, monkeypatch: pytest.MonkeyPatch, etrt: Etrt) -> None:
+    def fail(path: Path) -> None:
+        raise RuntimeError("the roof\nis on fire")
+
+    monkeypatch.setattr(contents, "describe_program", fail)
+    told = etrt("inspect", rows, code=1).stderr
+    assert told == "etrt: RuntimeError: the roof is on fire; 'etrt --debug ...' shows the traceback.\n"
+    assert "Traceback" in CliRunner().invoke(app, ["--debug", "inspect", str(rows)]).stderr
+
+
+def test_debug_shows_where_a_mistake_was_found(tmp_path: Path) -> None:
+    result = CliRunner().invoke(app, ["--debug", "inspect", str(tmp_path / "no.pte")])
+    assert result.exit_code == 2
+    assert "Traceback" in result.stderr
+    assert "read_program" in result.stderr
+
+
+def test_etrt_is_installed_as_a_command(rows: Path) -> None:
+    good = subprocess.run([ETRT, "inspect", rows], capture_output=True, text=True, timeout=60, check=False)
+    assert good.returncode == 0
+    assert "input_1" in good.stdout
+    bad = subprocess.run([ETRT, "inspect", "missing.pte"], capture_output=True, text=True, timeout=60, check=False)
+    assert (bad.returncode, bad.stdout) == (2, "")
+    assert bad.stderr == "etrt: no program at 'missing.pte'\n"
+
+
+def test_a_closed_pipe_is_no_error_text(rows: Path) -> None:
+    command = f"'{ETRT}' inspect --json '{rows}' | true"
+    result = subprocess.run(command, shell=True, capture_output=True, text=True, timeout=60, check=False)
+    assert result.stderr == ""
