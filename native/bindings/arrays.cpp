@@ -222,7 +222,7 @@ nb::object to_python(OutputValue value, bool torch) {
     return nb::cast(nb::ndarray<nb::pytorch>(data, rank, tensor->shape.data(), owner, nullptr, dtype));
   }
   if (tensor->dtype == ScalarType::kBFloat16) {
-    return nb::cast(nb::ndarray<>(data, rank, tensor->shape.data(), owner, nullptr, dtype));
+    return nb::cast(nb::ndarray<nb::array_api>(data, rank, tensor->shape.data(), owner, nullptr, dtype));
   }
   return nb::cast(nb::ndarray<nb::numpy>(data, rank, tensor->shape.data(), owner, nullptr, dtype));
 }

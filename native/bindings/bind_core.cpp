@@ -36,8 +36,6 @@ Blob read_blob(const nb::bytes& data) {
           value_or_throw(parse_metadata(view.metadata))};
 }
 
-using DimTuple = std::tuple<std::int64_t, std::int64_t, std::int64_t>;
-
 nb::list ranges_to_list(const ProfileTable& table) {
   nb::list profiles;
   for (std::size_t p = 0; p < table.num_profiles(); ++p) {
@@ -119,14 +117,24 @@ void bind_core(nb::module_& m) {
       .def(nb::init<>(), "The default: what the method was loaded with, else profile 0.")
       .def_static("pinned", &Request::pinned, "index"_a)
       .def_static("auto", &Request::automatic)
-      .def("__eq__", [](const Request& a, const Request& b) { return a == b; })
+      .def(
+          "__eq__",
+          [](const Request& a, const nb::object& b) { return nb::isinstance<Request>(b) && a == nb::cast<Request>(b); },
+          nb::sig("def __eq__(self, other: object, /) -> bool"))
+      .def("__hash__", [](const Request& r) { return nb::hash(nb::make_tuple(static_cast<int>(r.kind), r.index)); })
       .def("__repr__", [](const Request& request) { return to_string(request); });
   nb::class_<ProfileTable>(m, "ProfileTable", "What each optimization profile of an engine accepts.")
-      .def_static("create", &make_table, "input_names"_a, "profiles"_a,
+      .def_static("create", &make_table,
+                  nb::sig("def create(input_names: collections.abc.Sequence[str], "
+                          "profiles: list[list[list[tuple[int, int, int]]]]) -> ProfileTable"),
+                  "input_names"_a, "profiles"_a,
                   "From, per profile and input, a list of (min, opt, max) per dim. ValueError if they do not fit.")
-      .def_prop_ro("profiles", &ranges_to_list)
+      .def_prop_ro("profiles", &ranges_to_list, nb::sig("def profiles(self) -> list[list[list[tuple[int, int, int]]]]"))
       .def_prop_ro("is_static", &ProfileTable::is_static)
-      .def("select", &select, "shapes"_a, "request"_a, "load_default"_a = Request{},
+      .def("select", &select,
+           nb::sig("def select(self, shapes: collections.abc.Sequence[collections.abc.Sequence[int]], "
+                   "request: Request, load_default: Request = ...) -> int"),
+           "shapes"_a, "request"_a, "load_default"_a = Request{},
            "The profile index for one shape per input. ValueError if no profile serves the request.");
 
   nb::class_<Binding>(m, "Binding").def_ro("name", &Binding::name).def_prop_ro("dtype", [](const Binding& b) {

@@ -1,6 +1,7 @@
 #include <executorch/extension/data_loader/buffer_data_loader.h>
 #include <executorch/extension/module/module.h>
 #include <executorch/extension/tensor/tensor_ptr.h>
+#include <executorch/runtime/core/device_allocator.h>
 #include <nanobind/stl/optional.h>
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/vector.h>
@@ -83,7 +84,18 @@ struct MethodInfo {
   std::vector<ValueMeta> inputs;
   std::vector<ValueMeta> outputs;
   std::vector<std::string> backends;
+  std::string missing_device;  // e.g. "cuda:0", when the method plans memory on a device that is not here
 };
+
+std::string missing_device(const executorch::runtime::MethodMeta& meta) {
+  for (std::size_t b = 0; b < meta.num_memory_planned_buffers(); ++b) {
+    const auto device = meta.memory_planned_buffer_device(b);
+    if (device.ok() && !device->is_cpu() && executorch::runtime::get_device_allocator(device->type()) == nullptr) {
+      return "cuda:" + std::to_string(device->index());  // ExecuTorch 1.5 knows no other
+    }
+  }
+  return "";
+}
 
 ValueMeta value_meta(Tag tag, const executorch::runtime::Result<executorch::runtime::TensorInfo>& info) {
   ValueMeta meta{tag, std::nullopt};
@@ -170,7 +182,7 @@ class PyModule {
     }
     const auto meta = module_->method_meta(name);
     check("method '" + name + "'", meta.error());
-    MethodInfo info{name, {}, {}, {}};
+    MethodInfo info{name, {}, {}, {}, missing_device(*meta)};
     for (std::size_t i = 0; i < meta->num_inputs(); ++i) {
       info.inputs.push_back(value_meta(*meta->input_tag(i), meta->input_tensor_meta(i)));
     }
@@ -190,7 +202,7 @@ class PyModule {
 
   // Options of this method on top of the module's.
   void load_method(const std::string& name, const nb::dict& options) {
-    method_info(name);
+    check_device(method_info(name));
     std::vector<BackendOption> all = options_;
     for (const BackendOption& option : backend_options(options)) {
       const auto same = [&](const BackendOption& other) { return std::strcmp(other.key, option.key) == 0; };
@@ -219,8 +231,17 @@ class PyModule {
     check("method '" + name + "' does not load", error);
   }
 
+  // False when it was not loaded.
+  bool unload_method(const std::string& name) {
+    method_info(name);
+    const nb::gil_scoped_release release;
+    const std::lock_guard<std::mutex> lock(mutex_);
+    return module_->unload_method(name);
+  }
+
   nb::list execute(const std::string& name, const nb::sequence& args, bool torch_outputs) {
     const MethodInfo& info = method_info(name);
+    check_device(info);
     std::vector<InputArray> arrays;  // keeps the callers' arrays alive
     std::vector<EValue> inputs = convert_inputs(info, args, arrays);
     std::vector<OutputValue> outputs;
@@ -333,6 +354,15 @@ class PyModule {
     return values;
   }
 
+  // ExecuTorch's loader would name the device by a number, in its log.
+  static void check_device(const MethodInfo& info) {
+    if (!info.missing_device.empty()) {
+      throw ExecuTorchFailure("method '" + info.name + "' plans memory on '" + info.missing_device +
+                              "', which this process does not have, allowed 'cpu'; run it on a machine with that "
+                              "device, or export it with engine=\"cpu\"");
+    }
+  }
+
   // ExecuTorch checks the number of elements alone, and says so only in its log.
   static void check_bounds(const std::string& label, const std::vector<std::int64_t>& shape, const TensorMeta& meta) {
     if (shape.size() != meta.sizes.size()) {
@@ -383,14 +413,23 @@ void bind_module(nb::module_& m) {
         return "Selection(engine_id='" + s.engine_id + "', profile=" + std::to_string(s.profile) + ")";
       });
   nb::class_<PyModule>(m, "Module")
-      .def(nb::init<const std::string&, const std::string&, bool, nb::dict>(), "path"_a, "load_mode"_a, "etdump"_a,
-           "options"_a)
-      .def(nb::init<nb::bytes, bool, nb::dict>(), "program"_a, "etdump"_a, "options"_a)
+      .def(
+          nb::init<const std::string&, const std::string&, bool, nb::dict>(),
+          nb::sig("def __init__(self, path: str, load_mode: str, etdump: bool, options: dict[str, int | str]) -> None"),
+          "path"_a, "load_mode"_a, "etdump"_a, "options"_a)
+      .def(nb::init<nb::bytes, bool, nb::dict>(),
+           nb::sig("def __init__(self, program: bytes, etdump: bool, options: dict[str, int | str]) -> None"),
+           "program"_a, "etdump"_a, "options"_a)
       .def_prop_ro("method_names", &PyModule::method_names)
       .def("method_meta", &PyModule::method_info, "name"_a, nb::rv_policy::copy)
       .def("is_method_loaded", &PyModule::is_method_loaded, "name"_a)
-      .def("load_method", &PyModule::load_method, "name"_a, "options"_a)
-      .def("execute", &PyModule::execute, "name"_a, "inputs"_a, "torch_outputs"_a)
+      .def("load_method", &PyModule::load_method,
+           nb::sig("def load_method(self, name: str, options: dict[str, int | str]) -> None"), "name"_a, "options"_a)
+      .def("unload_method", &PyModule::unload_method, "name"_a)
+      .def("execute", &PyModule::execute,
+           nb::sig("def execute(self, name: str, inputs: collections.abc.Sequence[typing.Any], torch_outputs: bool) "
+                   "-> list[typing.Any]"),
+           "name"_a, "inputs"_a, "torch_outputs"_a)
       .def("take_etdump", &PyModule::take_etdump)
       .def_prop_ro("last_selections", &PyModule::last_selections, nb::rv_policy::copy)
       .def_prop_ro("events_dropped", &PyModule::events_dropped);

@@ -4,6 +4,8 @@
 
 #include "bindings/bindings.h"
 #include "engines/registry.h"
+#include "executorch_tensorrt/last_error.h"
+#include "executorch_tensorrt/profiling_control.h"
 #include "runtime/backend.h"
 #include "runtime/request_scope.h"
 
@@ -15,8 +17,25 @@ namespace executorch_tensorrt {
 void bind_runtime(nb::module_& m) {
   m.def("backend_is_registered", &backend_is_registered,
         "Whether this library's delegate answers to 'TensorRTBackend' in this process.");
+  m.def("tracing_compiled_in", &tracing_compiled_in, "Whether delegates can give events to an event tracer.");
   m.def("engine_runtimes", &engine_runtimes, "The engine kinds that can run in this process, sorted.");
 
+  nb::class_<ProfilingState>(m, "ProfilingState", "The process-wide profiling control.")
+      .def_ro("is_set", &ProfilingState::is_set)
+      .def_ro("level", &ProfilingState::level)
+      .def_ro("format", &ProfilingState::format)
+      .def_ro("path_prefix", &ProfilingState::path_prefix)
+      .def_ro("generation", &ProfilingState::generation);
+  m.def(
+      "set_profiling",
+      [](const std::string& level, const std::string& format, const std::string& path_prefix) {
+        if (set_profiling(level, format, path_prefix) != executorch::runtime::Error::Ok) {
+          throw nb::value_error(take_last_error().c_str());
+        }
+      },
+      "level"_a, "format"_a, "path_prefix"_a);
+  m.def("clear_profiling", &clear_profiling);
+  m.def("profiling_state", &profiling_state);
   m.def("current_request", &current_request, "The calling thread's request.");
   m.def(
       "swap_request",

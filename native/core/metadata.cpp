@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <boost/json.hpp>
+#include <boost/system/system_error.hpp>
 #include <stdexcept>
 #include <unordered_set>
 #include <utility>
@@ -227,6 +228,9 @@ EngineMetadata read_metadata(std::string_view text) {
     return read_metadata(text);
   } catch (const std::bad_alloc&) {
     return Status(StatusCode::kOutOfMemory, "engine metadata does not fit memory");
+  } catch (const boost::system::system_error& error) {
+    // what() would name Boost's source files.
+    return invalid_program("engine metadata is damaged: " + error.code().message());
   } catch (const std::exception& error) {
     return invalid_program(std::string("engine metadata is damaged: ") + error.what());
   }

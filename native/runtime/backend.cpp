@@ -79,6 +79,14 @@ const Error registration = executorch::runtime::register_backend({kBackendId, &b
 
 }  // namespace
 
+bool tracing_compiled_in() {
+#ifdef ET_EVENT_TRACER_ENABLED
+  return true;
+#else
+  return false;
+#endif
+}
+
 bool backend_is_registered() { return registration == Error::Ok; }
 
 }  // namespace executorch_tensorrt

@@ -8,7 +8,10 @@
 #include <utility>
 
 #include "engines/registry.h"
+#include "runtime/backend.h"
 #include "runtime/event_scope.h"
+#include "runtime/failure.h"
+#include "runtime/profiling_snapshot.h"
 #include "runtime/request_scope.h"
 #include "runtime/selection_collector.h"
 
@@ -21,7 +24,7 @@ using executorch::runtime::Error;
 using executorch::runtime::EValue;
 using executorch::runtime::EventTracer;
 
-// ETDump stores every event with its name; a call of more layers reports how many it left out.
+// ETDump stores every event with its name; a call of more layers reports how many it left out. Sidecars get them all.
 constexpr std::size_t kMaxLayersPerCall = 4096;
 
 // A tensor argument that fits its binding, or why not.
@@ -69,14 +72,22 @@ Error resize(Tensor tensor, const Shape& shape) {
 
 struct EngineHandle::Call {
   Args args;
-  EventTracer* delegate_tracer;
-  EventTracer* phase_tracer;
-  EventTracer* layer_tracer;
+  ProfileLevel level;
+  TraceTarget trace;
   Request request;
   std::size_t profile = 0;
   BoundContext* context = nullptr;
   std::size_t layers_dropped = 0;
+
+  // What events of this level go to: nothing, unless it is traced.
+  TraceTarget at(ProfileLevel event) const { return level >= event ? trace : TraceTarget{}; }
 };
+
+EngineHandle::EngineHandle(std::string method, EngineMetadata metadata, DelegateOptions options)
+    : method_(std::move(method)),
+      metadata_(std::move(metadata)),
+      options_(std::move(options)),
+      label_("method '" + method_ + "'" + (metadata_.record ? ", engine " + metadata_.record->engine_id : "")) {}
 
 Result<std::unique_ptr<EngineHandle>> EngineHandle::create(std::string method, const void* blob, std::size_t size,
                                                            DelegateOptions options) {
@@ -88,11 +99,7 @@ Result<std::unique_ptr<EngineHandle>> EngineHandle::create(std::string method, c
   if (!metadata.ok()) {
     return metadata.status();
   }
-  std::string label = "method '" + method + "'";
-  if (metadata->record) {
-    label += ", engine " + metadata->record->engine_id;
-  }
-  std::unique_ptr<EngineHandle> handle(new EngineHandle(std::move(label), std::move(*metadata), options));
+  std::unique_ptr<EngineHandle> handle(new EngineHandle(std::move(method), std::move(*metadata), std::move(options)));
   Result<std::unique_ptr<Engine>> engine = load_engine(*view, handle->metadata_);
   if (!engine.ok()) {
     return engine.status();
@@ -100,26 +107,71 @@ Result<std::unique_ptr<EngineHandle>> EngineHandle::create(std::string method, c
   handle->engine_ = std::move(*engine);
   handle->contexts_.resize(handle->engine_->profiles().num_profiles());
   handle->input_shapes_.resize(handle->metadata_.inputs.size());
+  handle->apply_profiling(handle->options_.profiling);
   return handle;
+}
+
+void EngineHandle::apply_profiling(const ProfilingSettings& settings) {
+  const bool collected_layers = profiling_.level >= ProfileLevel::kLayers;
+  sidecar_.reset();  // writes what it has
+  profiling_ = settings;
+  if (profiling_.writes_sidecar()) {
+    sidecar_ = std::make_unique<Sidecar>(profiling_, method_, engine_id(), std::string(engine_->kind()));
+  }
+  if (collected_layers != (profiling_.level >= ProfileLevel::kLayers)) {
+    // A context collects layers from its beginning or never.
+    for (auto& context : contexts_) {
+      context.reset();
+    }
+  }
+  if (!tracing_compiled_in() && profiling_.level != ProfileLevel::kOff && !profiling_.writes_sidecar()) {
+    log_failure(label_ +
+                ": events were asked for, but event tracing is not compiled in: build with -DETRT_EVENT_TRACING=ON");
+  }
+}
+
+void EngineHandle::take_over_process_wide_profiling() {
+  if (profiling_generation() == profiling_generation_) {
+    return;
+  }
+  const ProfilingSnapshot snapshot = profiling_snapshot();
+  profiling_generation_ = snapshot.generation;
+  apply_profiling(snapshot.settings ? *snapshot.settings : options_.profiling);
 }
 
 Status EngineHandle::execute(Args args, EventTracer* tracer) {
   const std::lock_guard<std::mutex> lock(mutex_);
-  const auto tracer_at = [&](ProfileLevel level) { return options_.profile_level >= level ? tracer : nullptr; };
-  Call call{args, tracer_at(ProfileLevel::kDelegate), tracer_at(ProfileLevel::kPhases),
-            tracer_at(ProfileLevel::kLayers), current_request()};
-  EventScope event(call.delegate_tracer, "torchtrt.delegate");
-  Status status = run(call);
-  if (event.active()) {
-    event.set_metadata(describe(call));
+  take_over_process_wide_profiling();
+  CallRecord record;
+  if (profiling_.level == ProfileLevel::kOff) {
+    tracer = nullptr;
+  }
+  Call call{args, profiling_.level, {tracer, sidecar_ ? &record : nullptr}, current_request()};
+  Status status;
+  {
+    EventScope event(call.at(ProfileLevel::kDelegate), "torchtrt.delegate");
+    status = run(call);
+    if (event.has_tracer()) {
+      event.set_metadata(describe(call));
+    }
+  }
+  ++num_calls_;
+  if (sidecar_) {
+    record.number = num_calls_ - 1;
+    record.profile = call.profile;
+    record.request = to_string(call.request);
+    record.ok = status.ok();
+    record.layers_dropped = call.layers_dropped;
+    sidecar_->add(std::move(record));
   }
   return status;
 }
 
 Status EngineHandle::run(Call& call) {
   LayerRecords layers;
+  const bool collect_layers = call.at(ProfileLevel::kLayers).active();
   {
-    EventScope event(call.phase_tracer, "torchtrt.input_binding");
+    EventScope event(call.at(ProfileLevel::kPhases), "torchtrt.input_binding");
     if (Status status = select(call); !status.ok()) {
       return status;
     }
@@ -128,32 +180,34 @@ Status EngineHandle::run(Call& call) {
     }
   }
   {
-    EventScope event(call.phase_tracer, "torchtrt.shape_inference");
+    EventScope event(call.at(ProfileLevel::kPhases), "torchtrt.shape_inference");
     if (Status status = call.context->set_input_shapes(input_shapes_); !status.ok()) {
       return status;
     }
   }
   {
-    EventScope event(call.phase_tracer, "torchtrt.output_binding");
+    EventScope event(call.at(ProfileLevel::kPhases), "torchtrt.output_binding");
     if (Status status = bind_outputs(call); !status.ok()) {
       return status;
     }
   }
   {
-    EventScope event(call.phase_tracer, "torchtrt.enqueue_host");
-    if (Status status = call.context->enqueue(call.layer_tracer != nullptr ? &layers : nullptr); !status.ok()) {
+    EventScope event(call.at(ProfileLevel::kPhases), "torchtrt.enqueue_host");
+    if (Status status = call.context->enqueue(collect_layers ? &layers : nullptr); !status.ok()) {
       contexts_[call.profile].reset();
       return status;
     }
   }
   // The Inspector splits runs whose events differ, so both are there when nothing is staged or waited for.
   {
-    EventScope event(call.phase_tracer, "torchtrt.output_staging");
+    EventScope event(call.at(ProfileLevel::kPhases), "torchtrt.output_staging");
   }
   {
-    EventScope event(call.phase_tracer, "torchtrt.synchronize");
+    EventScope event(call.at(ProfileLevel::kPhases), "torchtrt.synchronize");
   }
-  log_layers(call, layers);
+  if (collect_layers) {
+    log_layers(call, std::move(layers));
+  }
   return {};
 }
 
@@ -191,7 +245,7 @@ Status EngineHandle::select(Call& call) {
   SelectionCollector::record(engine_id(), call.profile);
   std::unique_ptr<BoundContext>& context = contexts_[call.profile];
   if (!context) {
-    const bool collect_layers = options_.profile_level >= ProfileLevel::kLayers;
+    const bool collect_layers = profiling_.level >= ProfileLevel::kLayers;
     auto created = engine_->create_context(call.profile, collect_layers);
     if (!created.ok()) {
       return created.status();
@@ -248,21 +302,29 @@ Status EngineHandle::bind_outputs(const Call& call) {
   return {};
 }
 
-void EngineHandle::log_layers(Call& call, const LayerRecords& layers) {
-  if (call.layer_tracer == nullptr) {
-    return;
-  }
+void EngineHandle::log_layers(Call& call, LayerRecords layers) {
+  // The Inspector keeps one event of a name per call.
   std::unordered_map<std::string, std::size_t> seen;
-  const std::size_t kept = std::min(layers.size(), kMaxLayersPerCall);
+  for (LayerRecord& layer : layers) {
+    layer.end = std::max(layer.start, layer.end);  // the Inspector cannot read an event that ends before it begins
+    if (const std::size_t repeat = seen[layer.name]++; repeat > 0) {
+      layer.name += " #" + std::to_string(repeat);
+    }
+  }
+  const std::size_t kept = call.trace.tracer != nullptr ? std::min(layers.size(), kMaxLayersPerCall) : layers.size();
   call.layers_dropped = layers.size() - kept;
-  for (std::size_t k = 0; k < kept; ++k) {
-    const LayerRecord& layer = layers[k];
-    // The Inspector keeps one event of a name per call.
-    const std::size_t repeat = seen[layer.name]++;
-    const std::string name = repeat == 0 ? layer.name : layer.name + " #" + std::to_string(repeat);
-    executorch::runtime::event_tracer_log_profiling_delegate(call.layer_tracer, name.c_str(),
-                                                             executorch::runtime::kUnsetDelegateDebugIntId, layer.start,
-                                                             std::max(layer.start, layer.end));
+  if (call.trace.tracer != nullptr) {
+    for (std::size_t k = 0; k < kept; ++k) {
+      const LayerRecord& layer = layers[k];
+      const std::string metadata = "{\"clock\":\"" + std::string(layer.clock == Clock::kHost ? "host" : "device") +
+                                   "\",\"instruction\":" + std::to_string(layer.instruction) + "}";
+      executorch::runtime::event_tracer_log_profiling_delegate(
+          call.trace.tracer, layer.name.c_str(), executorch::runtime::kUnsetDelegateDebugIntId, layer.start, layer.end,
+          metadata.data(), metadata.size());
+    }
+  }
+  if (call.trace.record != nullptr) {
+    call.trace.record->layers = std::move(layers);
   }
 }
 

@@ -15,6 +15,7 @@
 #include "engines/engine.h"
 #include "runtime/bound_context.h"
 #include "runtime/options.h"
+#include "runtime/sidecar.h"
 
 namespace executorch_tensorrt {
 
@@ -36,28 +37,34 @@ class EngineHandle {
   using Args = executorch::runtime::Span<executorch::runtime::EValue*>;
   struct Call;
 
-  EngineHandle(std::string label, EngineMetadata metadata, DelegateOptions options)
-      : label_(std::move(label)), metadata_(std::move(metadata)), options_(options) {}
+  EngineHandle(std::string method, EngineMetadata metadata, DelegateOptions options);
 
+  void apply_profiling(const ProfilingSettings& settings);
+  void take_over_process_wide_profiling();
   Status collect_inputs(Args args);
   Status select(Call& call);
   Status bind_inputs(const Call& call);
   Status bind_outputs(const Call& call);
   Status resize_outputs(const Call& call);
   Status run(Call& call);
-  void log_layers(Call& call, const LayerRecords& layers);
+  void log_layers(Call& call, LayerRecords layers);
   const std::string& engine_id() const;
   std::string describe(const Call& call) const;
 
-  std::string label_;
+  std::string method_;
   EngineMetadata metadata_;
-  DelegateOptions options_;
+  DelegateOptions options_;  // what the method was loaded with
+  std::string label_;
   std::unique_ptr<Engine> engine_;
 
   // Taken first in execute() and held to its end: one call at a time uses the contexts and their shared memory.
   std::mutex mutex_;
   std::vector<std::unique_ptr<BoundContext>> contexts_;  // by profile, made on first use; end before engine_
   std::vector<Shape> input_shapes_;
+  ProfilingSettings profiling_;  // in force: the process-wide control's, else the options'
+  std::uint64_t profiling_generation_ = 0;
+  std::unique_ptr<Sidecar> sidecar_;
+  std::uint64_t num_calls_ = 0;
 };
 
 }  // namespace executorch_tensorrt

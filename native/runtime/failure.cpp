@@ -36,11 +36,15 @@ Error error_of(StatusCode code) {
 
 }  // namespace
 
+void log_failure(const std::string& message) {
+  for (std::size_t at = 0; at < message.size(); at += kLogLine) {
+    ET_LOG(Error, "%s", message.substr(at, kLogLine).c_str());
+  }
+}
+
 Error report_failure(const std::string& context, const Status& status) {
   std::string text = context + ": " + status.message();
-  for (std::size_t at = 0; at < text.size(); at += kLogLine) {
-    ET_LOG(Error, "%s", text.substr(at, kLogLine).c_str());
-  }
+  log_failure(text);
   thread_last_error = std::move(text);
   return error_of(status.code());
 }

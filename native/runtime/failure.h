@@ -9,7 +9,10 @@
 
 namespace executorch_tensorrt {
 
-// Logs the message in lines that ExecuTorch's log does not cut, keeps it for take_last_error() and returns the code.
+// In lines that ExecuTorch's log does not cut.
+void log_failure(const std::string& message);
+
+// Logs the message, keeps it for take_last_error() and returns the code.
 executorch::runtime::Error report_failure(const std::string& context, const Status& status);
 
 }  // namespace executorch_tensorrt

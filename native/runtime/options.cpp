@@ -1,10 +1,13 @@
 #include "runtime/options.h"
 
+#include <algorithm>
 #include <array>
 #include <cstring>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <variant>
+#include <vector>
 
 namespace executorch_tensorrt {
 namespace {
@@ -12,16 +15,6 @@ namespace {
 using executorch::runtime::BackendOption;
 using executorch::runtime::CompileSpec;
 using Text = std::array<char, executorch::runtime::kMaxOptionValueLength>;
-
-constexpr struct {
-  std::string_view name;
-  ProfileLevel level;
-} kLevels[] = {
-    {"off", ProfileLevel::kOff},
-    {"delegate", ProfileLevel::kDelegate},
-    {"phases", ProfileLevel::kPhases},
-    {"layers", ProfileLevel::kLayers},
-};
 
 Status wrong_value(const char* key, const std::string& got, const char* allowed) {
   return invalid_argument("option '" + std::string(key) + "': got " + got + ", allowed " + allowed);
@@ -42,21 +35,19 @@ std::string describe(const BackendOption& option) {
   return quoted(view_of(std::get<Text>(option.value)));
 }
 
-Status read_level(std::string_view name, ProfileLevel& out) {
-  for (const auto& entry : kLevels) {
-    if (entry.name == name) {
-      out = entry.level;
-      return {};
-    }
-  }
-  return wrong_value(kProfileLevelKey, quoted(name), "'off', 'delegate', 'phases', 'layers'");
-}
+// A compile spec or a load-time option whose value is text.
+using TextReader = Status (*)(std::string_view, ProfilingSettings&);
 
-Status read_level_option(const BackendOption& option, DelegateOptions& out) {
-  const auto* text = std::get_if<Text>(&option.value);
-  return text != nullptr ? read_level(view_of(*text), out.profile_level)
-                         : wrong_value(kProfileLevelKey, describe(option), "a string");
-}
+constexpr struct {
+  const char* key;
+  TextReader read;
+} kProfilingKeys[] = {
+    {kProfileLevelKey, [](std::string_view text, ProfilingSettings& out) { return parse_level(text, out.level); }},
+    {kProfileFormatKey, [](std::string_view text, ProfilingSettings& out) { return parse_format(text, out.format); }},
+    {kProfilePathKey,
+     [](std::string_view text, ProfilingSettings& out) { return parse_path_prefix(text, out.path_prefix); }},
+};
+constexpr std::size_t kNumProfilingKeys = std::size(kProfilingKeys);
 
 Status read_profile_option(const BackendOption& option, DelegateOptions& out) {
   if (const auto* index = std::get_if<int>(&option.value); index != nullptr && *index >= 0) {
@@ -70,21 +61,50 @@ Status read_profile_option(const BackendOption& option, DelegateOptions& out) {
   return wrong_value(kOptimizationProfileKey, describe(option), "'auto' or an index of 0 or more");
 }
 
-constexpr struct {
-  const char* key;
-  Status (*read)(const BackendOption&, DelegateOptions&);
-} kLoadOptions[] = {
-    {kOptimizationProfileKey, read_profile_option},
-    {kProfileLevelKey, read_level_option},
-};
-constexpr std::size_t kNumLoadOptions = std::size(kLoadOptions);
-
-std::size_t load_option_index(const BackendOption& option) {
+// Which of the profiling keys `key` is, or kNumProfilingKeys.
+std::size_t profiling_key(std::string_view key) {
   std::size_t k = 0;
-  while (k < kNumLoadOptions && std::strncmp(option.key, kLoadOptions[k].key, sizeof(option.key)) != 0) {
+  while (k < kNumProfilingKeys && key != kProfilingKeys[k].key) {
     ++k;
   }
   return k;
+}
+
+Status given_twice(const std::string& key) { return invalid_argument("option '" + key + "' is given twice"); }
+
+Status read_compile_specs(executorch::runtime::ArrayRef<CompileSpec> specs, ProfilingSettings& out) {
+  std::array<bool, kNumProfilingKeys> seen{};
+  for (const CompileSpec& spec : specs) {
+    const std::size_t k = profiling_key(spec.key);
+    if (k == kNumProfilingKeys) {
+      continue;  // the exporter's, or Torch-TensorRT's
+    }
+    if (std::exchange(seen[k], true)) {
+      return given_twice(spec.key);
+    }
+    const std::string_view text(static_cast<const char*>(spec.value.buffer), spec.value.nbytes);
+    if (Status status = kProfilingKeys[k].read(text, out); !status.ok()) {
+      return status;
+    }
+  }
+  return {};
+}
+
+Status read_load_option(const std::string& key, const BackendOption& option, DelegateOptions& out) {
+  if (key == kOptimizationProfileKey) {
+    return read_profile_option(option, out);
+  }
+  const std::size_t k = profiling_key(key);
+  if (k == kNumProfilingKeys) {
+    std::string allowed = std::string("'") + kOptimizationProfileKey + "'";
+    for (const auto& known : kProfilingKeys) {
+      allowed += std::string(", '") + known.key + "'";
+    }
+    return invalid_argument("load option '" + key + "' is unknown, allowed " + allowed);
+  }
+  const auto* text = std::get_if<Text>(&option.value);
+  return text != nullptr ? kProfilingKeys[k].read(view_of(*text), out.profiling)
+                         : wrong_value(kProfilingKeys[k].key, describe(option), "a string");
 }
 
 }  // namespace
@@ -92,29 +112,22 @@ std::size_t load_option_index(const BackendOption& option) {
 Result<DelegateOptions> resolve_options(executorch::runtime::Span<const BackendOption> load_options,
                                         executorch::runtime::ArrayRef<CompileSpec> compile_specs) {
   DelegateOptions options;
-  for (const CompileSpec& spec : compile_specs) {
-    if (std::strcmp(spec.key, kProfileLevelKey) == 0) {
-      const std::string_view level(static_cast<const char*>(spec.value.buffer), spec.value.nbytes);
-      if (Status status = read_level(level, options.profile_level); !status.ok()) {
-        return status;
-      }
-    }
+  if (Status status = read_compile_specs(compile_specs, options.profiling); !status.ok()) {
+    return status;
   }
-  std::array<bool, kNumLoadOptions> seen{};
+  std::vector<std::string> seen;
   for (const BackendOption& option : load_options) {
-    const std::size_t k = load_option_index(option);
-    const std::string key(option.key, strnlen(option.key, sizeof(option.key)));
-    if (k == kNumLoadOptions) {
-      return invalid_argument("load option '" + key + "' is unknown, allowed '" + kOptimizationProfileKey + "', '" +
-                              kProfileLevelKey + "'");
+    std::string key(option.key, strnlen(option.key, sizeof(option.key)));
+    if (std::find(seen.begin(), seen.end(), key) != seen.end()) {
+      return given_twice(key);
     }
-    if (seen[k]) {
-      return invalid_argument("load option '" + key + "' is given twice");
-    }
-    seen[k] = true;
-    if (Status status = kLoadOptions[k].read(option, options); !status.ok()) {
+    if (Status status = read_load_option(key, option, options); !status.ok()) {
       return status;
     }
+    seen.push_back(std::move(key));
+  }
+  if (Status status = check_settings(options.profiling); !status.ok()) {
+    return status;
   }
   return options;
 }

@@ -4,22 +4,21 @@
 #include <executorch/runtime/backend/interface.h>
 #include <executorch/runtime/backend/options.h>
 
+#include "core/profiling_settings.h"
 #include "core/selection.h"
 #include "core/status.h"
 
 namespace executorch_tensorrt {
 
-enum class ProfileLevel { kOff, kDelegate, kPhases, kLayers };
-
 inline constexpr char kOptimizationProfileKey[] = "optimization_profile";
-inline constexpr char kProfileLevelKey[] = "torchtrt_profile_level";
 
 struct DelegateOptions {
   Request default_request;  // of calls without a guard
-  ProfileLevel profile_level = ProfileLevel::kOff;
+  ProfilingSettings profiling;
 };
 
-// kInvalidArgument for an unknown or repeated load-time key, a wrong type or a wrong value.
+// kInvalidArgument for an unknown or repeated key, a wrong type or a wrong value, and for sidecars that cannot be
+// written.
 Result<DelegateOptions> resolve_options(
     executorch::runtime::Span<const executorch::runtime::BackendOption> load_options,
     executorch::runtime::ArrayRef<executorch::runtime::CompileSpec> compile_specs);

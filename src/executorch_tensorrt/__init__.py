@@ -6,10 +6,12 @@ stock ``executorch.runtime``. It needs neither torch nor ExecuTorch's Python mod
 
 from typing import TYPE_CHECKING, Any
 
-from executorch_tensorrt._build_info import VERSION as __version__
+from executorch_tensorrt import _build_info
 from executorch_tensorrt._load import load_native
 
 load_native()
+
+__version__ = _build_info.VERSION
 
 from executorch_tensorrt.inputs import Input  # noqa: E402
 from executorch_tensorrt.runtime import (  # noqa: E402
@@ -21,7 +23,7 @@ from executorch_tensorrt.runtime import (  # noqa: E402
 )
 
 if TYPE_CHECKING:
-    from executorch_tensorrt.export import ExportedEngineProgram, TensorRTPartitioner, export
+    from executorch_tensorrt.exporter import ExportedEngineProgram, TensorRTPartitioner, export
 
 __all__ = [
     "ExecuTorchError",
@@ -43,9 +45,15 @@ def __getattr__(name: str) -> Any:
     if name not in _NEED_TORCH:
         raise AttributeError(f"module 'executorch_tensorrt' has no attribute '{name}'")
     from importlib import import_module
+    from importlib.util import find_spec
 
-    exporter = import_module("executorch_tensorrt.export")
-
+    try:
+        has_torch = find_spec("torch") is not None
+    except ImportError:
+        has_torch = False
+    if not has_torch:
+        raise ImportError(f"executorch_tensorrt.{name}: exporting needs torch; install executorch-tensorrt[export]")
+    exporter = import_module("executorch_tensorrt.exporter")
     for exported in _NEED_TORCH:
         globals()[exported] = getattr(exporter, exported)
     return globals()[name]

@@ -34,9 +34,12 @@ std::string delegate_event_name(const char* name, DelegateDebugIntId index) {
 }  // namespace
 
 EventTracerEntry LayerTracer::open(std::string name) {
-  records_->push_back({std::move(name), et_pal_current_ticks(), 0});
+  records_->push_back({std::move(name), et_pal_current_ticks(), 0, Clock::kHost, instruction()});
   return entry_of(static_cast<std::int64_t>(records_->size()) - 1);
 }
+
+// ExecuTorch sets the instruction it runs as the tracer's debug handle.
+std::int32_t LayerTracer::instruction() { return static_cast<std::int32_t>(current_debug_handle()); }
 
 void LayerTracer::close(const EventTracerEntry& entry) {
   if (records_ != nullptr && entry.event_id != kIgnored) {
@@ -62,7 +65,7 @@ void LayerTracer::end_profiling_delegate(EventTracerEntry entry, const void*, st
 void LayerTracer::log_profiling_delegate(const char* name, DelegateDebugIntId index, et_timestamp_t start,
                                          et_timestamp_t end, const void*, std::size_t) {
   if (records_ != nullptr) {
-    records_->push_back({delegate_event_name(name, index), start, end});
+    records_->push_back({delegate_event_name(name, index), start, end, Clock::kHost, instruction()});
   }
 }
 

@@ -44,6 +44,7 @@ class LayerTracer final : public executorch::runtime::EventTracer {
  private:
   Entry open(std::string name);
   void close(const Entry& entry);
+  std::int32_t instruction();
 
   LayerRecords* records_ = nullptr;
 };

@@ -4,22 +4,34 @@ from __future__ import annotations
 
 import os
 import sys
-import tempfile
 from collections.abc import Sequence
-from contextlib import suppress
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, get_args
 
 from executorch_tensorrt import _native
 from executorch_tensorrt._native import MethodMeta, Selection
+from executorch_tensorrt.files import write_atomically
 
 ProfileLevel = Literal["off", "delegate", "phases", "layers"]
+ProfileFormat = Literal["etdump", "perfetto", "trex"]
 LoadMode = Literal["mmap", "file", "mlock"]
 
-_LEVELS = ("off", "delegate", "phases", "layers")
+PROFILE_LEVELS = get_args(ProfileLevel)
+PROFILE_FORMATS = get_args(ProfileFormat)
 
 
-def _load_options(optimization_profile: int | str | None, profile_level: str | None) -> dict[str, int | str]:
+def _one_of(name: str, value: object, allowed: tuple[str, ...]) -> str:
+    if not isinstance(value, str) or value not in allowed:
+        raise ValueError(f"{name}: got {value!r}, allowed {', '.join(map(repr, allowed))}")
+    return value
+
+
+def _load_options(
+    optimization_profile: int | str | None,
+    profile_level: str | None,
+    profile_format: str | None,
+    profile_path_prefix: str | os.PathLike[str] | None,
+) -> dict[str, int | str]:
     options: dict[str, int | str] = {}
     if optimization_profile is not None:
         if isinstance(optimization_profile, bool) or not (
@@ -30,27 +42,12 @@ def _load_options(optimization_profile: int | str | None, profile_level: str | N
             )
         options["optimization_profile"] = optimization_profile
     if profile_level is not None:
-        if profile_level not in _LEVELS:
-            raise ValueError(f"profile_level: got {profile_level!r}, allowed {', '.join(map(repr, _LEVELS))}")
-        options["torchtrt_profile_level"] = profile_level
+        options["torchtrt_profile_level"] = _one_of("profile_level", profile_level, PROFILE_LEVELS)
+    if profile_format is not None:
+        options["torchtrt_profile_format"] = _one_of("profile_format", profile_format, PROFILE_FORMATS)
+    if profile_path_prefix is not None:
+        options["torchtrt_profile_path_prefix"] = os.fspath(profile_path_prefix)
     return options
-
-
-def write_atomically(path: str | os.PathLike[str], data: bytes) -> None:
-    """Writes a file whole or not at all."""
-    target = Path(path)
-    handle, temporary = tempfile.mkstemp(dir=target.parent, prefix=f".{target.name}.")
-    try:
-        with os.fdopen(handle, "wb") as file:
-            file.write(data)
-        umask = os.umask(0)
-        os.umask(umask)
-        Path(temporary).chmod(0o666 & ~umask)
-        Path(temporary).replace(target)
-    except BaseException:
-        with suppress(FileNotFoundError):
-            Path(temporary).unlink()
-        raise
 
 
 class Module:
@@ -65,6 +62,9 @@ class Module:
             choose from the input shapes. ``None`` is profile 0.
         profile_level: What delegates trace: ``"off"``, ``"delegate"``, ``"phases"`` or ``"layers"``. ``None`` is what
             the program says, else off.
+        profile_format: ``"etdump"``, or ``"perfetto"`` and ``"trex"``, which write a file per engine as well, when the
+            method is unloaded or this object ends. ``None`` is what the program says, else ``"etdump"``.
+        profile_path_prefix: The folder for those files. It has to exist.
         etdump: Record ExecuTorch's events for :meth:`write_etdump`. ``None`` records when ``profile_level`` is given
             and not ``"off"``.
         load_mode: ``"mmap"`` (pages come in on use), ``"file"`` (read at once) or ``"mlock"`` (mapped and locked).
@@ -81,10 +81,12 @@ class Module:
         *,
         optimization_profile: int | Literal["auto"] | None = None,
         profile_level: ProfileLevel | None = None,
+        profile_format: ProfileFormat | None = None,
+        profile_path_prefix: str | os.PathLike[str] | None = None,
         etdump: bool | None = None,
         load_mode: LoadMode = "mmap",
     ) -> None:
-        options = _load_options(optimization_profile, profile_level)
+        options = _load_options(optimization_profile, profile_level, profile_format, profile_path_prefix)
         if etdump is None:
             etdump = profile_level not in (None, "off")
         if isinstance(program, (bytes, bytearray, memoryview)):
@@ -114,6 +116,8 @@ class Module:
         *,
         optimization_profile: int | Literal["auto"] | None = None,
         profile_level: ProfileLevel | None = None,
+        profile_format: ProfileFormat | None = None,
+        profile_path_prefix: str | os.PathLike[str] | None = None,
     ) -> None:
         """Loads a method, with options of its own over those of the module.
 
@@ -121,7 +125,19 @@ class Module:
             ValueError: No such method, a wrong option, or the method is loaded already.
             ExecuTorchError: It cannot be loaded here, e.g. for want of its engine's runtime.
         """
-        self._native.load_method(name, _load_options(optimization_profile, profile_level))
+        options = _load_options(optimization_profile, profile_level, profile_format, profile_path_prefix)
+        self._native.load_method(name, options)
+
+    def unload_method(self, name: str = "forward") -> bool:
+        """Frees a method's memory and writes its engines' trace files. Its next call loads it again.
+
+        Returns:
+            Whether it was loaded.
+
+        Raises:
+            ValueError: The program has no such method.
+        """
+        return self._native.unload_method(name)
 
     def is_method_loaded(self, name: str = "forward") -> bool:
         """Whether the method's options are fixed."""

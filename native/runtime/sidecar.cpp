@@ -1,0 +1,89 @@
+#include "runtime/sidecar.h"
+
+#include <executorch/runtime/platform/platform.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstdio>
+#include <cstring>
+#include <exception>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <utility>
+
+#include "runtime/failure.h"
+
+namespace executorch_tensorrt {
+namespace {
+
+double ticks_per_us() {
+  const et_tick_ratio_t ratio = et_pal_ticks_to_ns_multiplier();  // ns = ticks * numerator / denominator
+  return 1000.0 * static_cast<double>(ratio.denominator) / static_cast<double>(ratio.numerator);
+}
+
+// "forward-1a2b3c4d5e6f-4711.perfetto.json"; a further trace of the same engine in this process ends in "-2" and so on.
+std::string file_name(const EngineTrace& trace, ProfileFormat format) {
+  static std::mutex mutex;
+  static std::map<std::string, int> uses;
+  std::string name = safe_file_name(trace.method) + "-" + (trace.engine_id.empty() ? "engine" : trace.engine_id) + "-" +
+                     std::to_string(trace.process_id);
+  const std::lock_guard<std::mutex> lock(mutex);
+  const int use = ++uses[name + std::string(to_string(format))];
+  return name + (use > 1 ? "-" + std::to_string(use) : "") + "." + std::string(to_string(format)) + ".json";
+}
+
+// A reader sees the whole file or none.
+Status write_file(const std::string& path, const std::string& text) {
+  const std::string temporary = path + ".part";
+  const auto failure = [&] {
+    Status status{StatusCode::kInternal, "cannot write '" + path + "': " + std::strerror(errno)};
+    std::remove(temporary.c_str());
+    return status;
+  };
+  std::unique_ptr<std::FILE, int (*)(std::FILE*)> file(std::fopen(temporary.c_str(), "wb"), &std::fclose);
+  if (file == nullptr || std::fwrite(text.data(), 1, text.size(), file.get()) != text.size()) {
+    return failure();
+  }
+  if (std::fclose(file.release()) != 0 || std::rename(temporary.c_str(), path.c_str()) != 0) {
+    return failure();
+  }
+  return {};
+}
+
+}  // namespace
+
+Sidecar::Sidecar(const ProfilingSettings& settings, const std::string& method, const std::string& engine_id,
+                 const std::string& engine_kind)
+    : settings_(settings) {
+  trace_.method = method;
+  trace_.engine_id = engine_id;
+  trace_.engine_kind = engine_kind;
+  trace_.process_id = getpid();
+  trace_.ticks_per_us = ticks_per_us();
+}
+
+Sidecar::~Sidecar() {
+  try {
+    const bool trex = settings_.format == ProfileFormat::kTrex;
+    const std::string path = settings_.path_prefix + "/" + file_name(trace_, settings_.format);
+    const Status status = write_file(path, trex ? trex_json(trace_) : perfetto_json(trace_));
+    if (!status.ok()) {
+      log_failure("profiling: " + status.message());
+    }
+  } catch (const std::exception& error) {
+    log_failure(std::string("profiling: a trace was lost: ") + error.what());
+  }
+}
+
+void Sidecar::add(CallRecord call) {
+  const std::size_t size = 1 + call.phases.size() + call.layers.size();
+  if (records_ + size > kMaxRecords) {
+    ++trace_.calls_dropped;
+    return;
+  }
+  records_ += size;
+  trace_.calls.push_back(std::move(call));
+}
+
+}  // namespace executorch_tensorrt

@@ -1,0 +1,227 @@
+from collections.abc import Sequence
+from typing import Any, overload
+
+class Request:
+    """What the caller asks of one execution."""
+
+    def __init__(self) -> None:
+        """The default: what the method was loaded with, else profile 0."""
+
+    @staticmethod
+    def pinned(index: int) -> Request: ...
+
+    @staticmethod
+    def auto() -> Request: ...
+
+    def __eq__(self, other: object, /) -> bool: ...
+
+    def __hash__(self) -> int: ...
+
+    def __repr__(self) -> str: ...
+
+class ProfileTable:
+    """What each optimization profile of an engine accepts."""
+
+    @staticmethod
+    def create(input_names: Sequence[str], profiles: list[list[list[tuple[int, int, int]]]]) -> ProfileTable:
+        """
+        From, per profile and input, a list of (min, opt, max) per dim. ValueError if they do not fit.
+        """
+
+    @property
+    def profiles(self) -> list[list[list[tuple[int, int, int]]]]: ...
+
+    @property
+    def is_static(self) -> bool: ...
+
+    def select(self, shapes: Sequence[Sequence[int]], request: Request, load_default: Request = ...) -> int:
+        """
+        The profile index for one shape per input. ValueError if no profile serves the request.
+        """
+
+class Binding:
+    @property
+    def name(self) -> str: ...
+
+    @property
+    def dtype(self) -> str: ...
+
+class AliasedIo:
+    @property
+    def output(self) -> str: ...
+
+    @property
+    def input(self) -> str: ...
+
+    @property
+    def kind(self) -> str: ...
+
+class ExportRecord:
+    """What this project's exporter adds to the metadata."""
+
+    @property
+    def engine_kind(self) -> str: ...
+
+    @property
+    def engine_id(self) -> str: ...
+
+    @property
+    def builder(self) -> str: ...
+
+    @property
+    def signature(self) -> str: ...
+
+    @property
+    def profiles(self) -> ProfileTable: ...
+
+class EngineMetadata:
+    @property
+    def inputs(self) -> list[Binding]: ...
+
+    @property
+    def outputs(self) -> list[Binding]: ...
+
+    @property
+    def aliased_io(self) -> list[AliasedIo]: ...
+
+    @property
+    def hardware_compatible(self) -> bool: ...
+
+    @property
+    def device_id(self) -> int: ...
+
+    @property
+    def target_platform(self) -> str: ...
+
+    @property
+    def record(self) -> ExportRecord | None: ...
+
+    def infer_output_shapes(self, input_shapes: Sequence[Sequence[int]]) -> list[list[int]]: ...
+
+class Blob:
+    """A delegate's engine blob, parsed."""
+
+    @property
+    def magic(self) -> str: ...
+
+    @property
+    def engine_offset(self) -> int: ...
+
+    @property
+    def engine_size(self) -> int: ...
+
+    @property
+    def metadata(self) -> EngineMetadata: ...
+
+def parse_blob(data: bytes) -> Blob:
+    """ValueError, naming what is damaged, if it is no engine blob."""
+
+def backend_is_registered() -> bool:
+    """
+    Whether this library's delegate answers to 'TensorRTBackend' in this process.
+    """
+
+def tracing_compiled_in() -> bool:
+    """Whether delegates can give events to an event tracer."""
+
+def engine_runtimes() -> list[str]:
+    """The engine kinds that can run in this process, sorted."""
+
+class ProfilingState:
+    """The process-wide profiling control."""
+
+    @property
+    def is_set(self) -> bool: ...
+
+    @property
+    def level(self) -> str: ...
+
+    @property
+    def format(self) -> str: ...
+
+    @property
+    def path_prefix(self) -> str: ...
+
+    @property
+    def generation(self) -> int: ...
+
+def set_profiling(level: str, format: str, path_prefix: str) -> None: ...
+
+def clear_profiling() -> None: ...
+
+def profiling_state() -> ProfilingState: ...
+
+def current_request() -> Request:
+    """The calling thread's request."""
+
+def swap_request(request: Request) -> Request:
+    """Sets the calling thread's request and returns the one before."""
+
+class ExecuTorchError(RuntimeError):
+    pass
+
+class TensorMeta:
+    @property
+    def dtype(self) -> str: ...
+
+    @property
+    def sizes(self) -> list[int]: ...
+
+class ValueMeta:
+    @property
+    def kind(self) -> str: ...
+
+    @property
+    def tensor(self) -> TensorMeta | None: ...
+
+class MethodMeta:
+    @property
+    def name(self) -> str: ...
+
+    @property
+    def inputs(self) -> list[ValueMeta]: ...
+
+    @property
+    def outputs(self) -> list[ValueMeta]: ...
+
+    @property
+    def backends(self) -> list[str]: ...
+
+class Selection:
+    """The optimization profile that one delegate used in one call."""
+
+    @property
+    def engine_id(self) -> str: ...
+
+    @property
+    def profile(self) -> int: ...
+
+    def __repr__(self) -> str: ...
+
+class Module:
+    @overload
+    def __init__(self, path: str, load_mode: str, etdump: bool, options: dict[str, int | str]) -> None: ...
+
+    @overload
+    def __init__(self, program: bytes, etdump: bool, options: dict[str, int | str]) -> None: ...
+
+    @property
+    def method_names(self) -> list[str]: ...
+
+    def method_meta(self, name: str) -> MethodMeta: ...
+
+    def is_method_loaded(self, name: str) -> bool: ...
+
+    def load_method(self, name: str, options: dict[str, int | str]) -> None: ...
+
+    def unload_method(self, name: str) -> bool: ...
+
+    def execute(self, name: str, inputs: Sequence[Any], torch_outputs: bool) -> list[Any]: ...
+
+    def take_etdump(self) -> bytes | None: ...
+
+    @property
+    def last_selections(self) -> list[Selection]: ...
+
+    @property
+    def events_dropped(self) -> int: ...
