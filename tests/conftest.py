@@ -1,0 +1,54 @@
+"""Fixtures that every test may use, and what every test must leave as it was."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+import executorch_tensorrt
+from executorch_tensorrt import _native
+
+REPOSITORY = Path(__file__).resolve().parents[1]
+
+
+@pytest.fixture(autouse=True)
+def _no_guard_is_left() -> Iterator[None]:
+    yield
+    left = _native.swap_request(_native.Request())
+    assert left == _native.Request(), f"the test left {left} as this thread's request"
+
+
+@pytest.fixture(scope="session")
+def build_dir() -> Path:
+    """The build folder of this checkout's editable install, with the native test programs."""
+    folder = REPOSITORY / "build" / "editable"
+    if not (folder / "CMakeCache.txt").is_file():
+        pytest.skip(f"no native test programs in {folder}: run `make build`")
+    return folder
+
+
+@pytest.fixture(scope="session")
+def run_python() -> Callable[..., subprocess.CompletedProcess[str]]:
+    """Runs code in a fresh interpreter of this environment."""
+
+    def run(code: str, *args: str) -> subprocess.CompletedProcess[str]:
+        return subprocess.run(
+            [sys.executable, "-c", code, *args],
+            capture_output=True,
+            text=True,
+            timeout=120,
+            check=False,
+            env={**os.environ, "PYTHONWARNINGS": "ignore"},
+        )
+
+    return run
+
+
+@pytest.fixture(scope="session")
+def package_root() -> Path:
+    return Path(executorch_tensorrt.__file__).parent

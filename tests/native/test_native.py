@@ -1,0 +1,53 @@
+"""Runs the native test programs that the build made."""
+
+from __future__ import annotations
+
+import subprocess
+from pathlib import Path
+
+import pytest
+import torch
+from models import rows
+
+
+def test_core_passes_its_own_tests(build_dir: Path) -> None:
+    result = subprocess.run(
+        [build_dir / "tests" / "native" / "etrt_core_tests"], capture_output=True, text=True, timeout=60, check=False
+    )
+    assert result.returncode == 0, result.stdout + result.stderr
+
+
+def run_guard_program(build_dir: Path, model: Path, size: int, *requests: str) -> list[str]:
+    command = [build_dir / "tests" / "native" / "etrt_guard_program", model, str(size), *requests]
+    result = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
+    assert result.returncode == 0, result.stderr
+    return result.stdout.splitlines()
+
+
+@pytest.fixture(scope="module")
+def model(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    path = tmp_path_factory.mktemp("native") / "rows.pte"
+    path.write_bytes(rows().buffer)
+    return path
+
+
+def expected(size: int) -> str:
+    return f"sum {rows().eager(torch.ones(size, 4))[0].sum().item():.4f}"
+
+
+def rounded(line: str) -> str:
+    return f"sum {float(line.removeprefix('sum ')):.4f}"
+
+
+def test_guard_works_around_a_cpp_module(build_dir: Path, model: Path) -> None:
+    lines = run_guard_program(build_dir, model, 6, "default", "1", "0", "auto", "1")
+    assert [rounded(line) for line in lines] == [expected(6)] * 5
+
+
+def test_cpp_module_gets_an_error_and_stays_usable(build_dir: Path, model: Path) -> None:
+    lines = run_guard_program(build_dir, model, 20, "0", "1", "default", "auto", "7", "1")
+    assert [line.split()[0] for line in lines] == ["error", "sum", "error", "sum", "error", "sum"]
+    assert "dim 0: got 20, allowed 1..8 in profile 0" in lines[0]
+    assert "use OptimizationProfileGuard(1)" in lines[0]
+    assert "optimization profile index: got 7, allowed 0..1" in lines[4]
+    assert rounded(lines[5]) == expected(20)

@@ -1,0 +1,262 @@
+"""Module: loading, inputs, outputs, and what it says of mistakes."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable
+from pathlib import Path
+from subprocess import CompletedProcess
+
+import numpy as np
+import pytest
+import torch
+from models import decode_first, mixed, rows, static_beside_dynamic, two_inputs
+
+from executorch_tensorrt import ExecuTorchError, Module
+
+
+@pytest.fixture
+def module() -> Module:
+    return Module(rows().buffer)
+
+
+def test_module_loads_a_saved_file(tmp_path: Path) -> None:
+    path = tmp_path / "rows.pte"
+    rows().etrecord.save(path)
+    x = torch.randn(3, 4)
+    for program in (path, str(path), path.read_bytes(), memoryview(path.read_bytes()), bytearray(path.read_bytes())):
+        torch.testing.assert_close(Module(program).forward(x), rows().eager(x))
+
+
+@pytest.mark.parametrize("mode", ["mmap", "file", "mlock"])
+def test_module_loads_in_every_mode(mode: str, tmp_path: Path) -> None:
+    path = tmp_path / "rows.pte"
+    path.write_bytes(rows().buffer)
+    x = torch.randn(3, 4)
+    torch.testing.assert_close(Module(path, load_mode=mode).forward(x), rows().eager(x))  # type: ignore[arg-type]
+
+
+def test_module_describes_its_methods() -> None:
+    module = Module(two_inputs().buffer)
+    assert module.method_names == ["forward"]
+    meta = module.method_meta()
+    assert [(v.kind, v.tensor.dtype, v.tensor.sizes) for v in meta.inputs if v.tensor] == [
+        ("Tensor", "int64", [1, 32]),
+        ("Tensor", "int64", [1, 32]),
+    ]
+    assert [v.tensor.dtype for v in meta.outputs if v.tensor] == ["int64", "float32"]
+    assert meta.backends == ["TensorRTBackend"]
+
+
+def test_outputs_are_torch_tensors_only_when_torch_tensors_go_in(module: Module) -> None:
+    x = torch.randn(3, 4)
+    (from_torch,) = module.forward(x)
+    (from_numpy,) = module.forward(x.numpy())
+    assert isinstance(from_torch, torch.Tensor)
+    assert isinstance(from_numpy, np.ndarray)
+    np.testing.assert_array_equal(from_torch.numpy(), from_numpy)
+
+
+def test_outputs_stay_when_the_next_call_runs(module: Module) -> None:
+    (first,) = module.forward(np.ones((2, 4), np.float32))
+    kept = first.copy()
+    module.forward(np.zeros((8, 4), np.float32))
+    np.testing.assert_array_equal(first, kept)
+
+
+def test_outputs_outlive_the_module() -> None:
+    (output,) = Module(rows().buffer).forward(np.ones((2, 4), np.float32))
+    assert np.isfinite(output).all()
+
+
+def test_inputs_may_be_strided_transposed_read_only_or_require_grad(module: Module) -> None:
+    base = torch.randn(8, 8)
+    for x in (base[:, ::2], base[:4, :4].T, base[:4, :4].clone().requires_grad_()):
+        torch.testing.assert_close(module.forward(x), rows().eager(x.detach()))
+    frozen = base[:4, :4].numpy().copy()
+    frozen.flags.writeable = False
+    np.testing.assert_allclose(module.forward(frozen)[0], rows().eager(torch.tensor(frozen))[0].numpy(), rtol=1e-5)
+    np.testing.assert_allclose(module.forward(base.numpy()[:, ::2])[0], rows().eager(base[:, ::2])[0], rtol=1e-4)
+
+
+def test_zero_dim_outputs_and_integers_come_back() -> None:
+    ids, mask = torch.arange(10).reshape(1, 10), torch.ones(1, 10, dtype=torch.int64)
+    kept, total = Module(two_inputs().buffer, optimization_profile="auto").forward(ids, mask)
+    assert torch.equal(kept, ids)
+    assert total.shape == ()
+    assert total.item() == 45.0
+
+
+def test_inputs_that_share_a_dim_must_agree() -> None:
+    module = Module(two_inputs().buffer)
+    with pytest.raises(ValueError, match=r"input 'mask' dim 1: got 5, allowed 4"):
+        module.forward(np.ones((1, 4), np.int64), np.ones((1, 5), np.int64))
+
+
+@pytest.mark.parametrize(
+    ("inputs", "error", "message"),
+    [
+        ((), ValueError, "method 'forward': got 0 inputs, allowed 1"),
+        ((np.zeros((1, 4), np.float32),) * 2, ValueError, "got 2 inputs, allowed 1"),
+        ((np.zeros((1, 4)),), ValueError, "input 0: got dtype float64, allowed float32"),
+        ((torch.zeros(1, 4, dtype=torch.int64),), ValueError, "input 0: got dtype int64, allowed float32"),
+        ((np.zeros((1, 4), np.complex64),), ValueError, "input 0: got dtype .*, allowed float32"),
+        ((np.zeros(4, np.float32),), ValueError, r"input 0: got rank 1 \(4,\), allowed rank 2"),
+        ((np.zeros((1, 1, 4), np.float32),), ValueError, "input 0: got rank 3"),
+        ((np.zeros((65, 4), np.float32),), ValueError, r"input 0 dim 0: got 65 in \(65, 4\), .* at most \(64, 4\)"),
+        ((np.zeros((2, 5), np.float32),), ValueError, "input 0 dim 1: got 5"),
+        ((np.zeros((2, 3), np.float32),), ValueError, "dim 1: got 3, allowed 4..4 in profile 0"),
+        ((3.0,), ValueError, "input 0: got rank 0"),
+        ((3,), ValueError, "input 0: got rank 0"),
+        (([[1.0] * 4],), TypeError, "input 0: got list, allowed a NumPy array"),
+        ((None,), TypeError, "input 0: got NoneType"),
+        (("x",), TypeError, "input 0: got str"),
+    ],
+)
+def test_wrong_inputs_are_named_and_leave_the_module_usable(
+    module: Module, inputs: tuple[object, ...], error: type[Exception], message: str
+) -> None:
+    with pytest.raises(error, match=message):
+        module.forward(*inputs)
+    x = torch.randn(2, 4)
+    torch.testing.assert_close(module.forward(x), rows().eager(x))
+
+
+def test_unknown_method_is_named(module: Module) -> None:
+    for call in (module.method_meta, module.load_method, module.run_method):
+        with pytest.raises(ValueError, match="unknown method: got 'prefill', allowed 'forward'"):
+            call("prefill")
+
+
+def test_missing_file_is_named(tmp_path: Path) -> None:
+    with pytest.raises(FileNotFoundError, match="nothing.pte"):
+        Module(tmp_path / "nothing.pte")
+    with pytest.raises(FileNotFoundError, match=str(tmp_path)):
+        Module(tmp_path)
+
+
+@pytest.mark.parametrize("level", ["Phases", "", "all", 1])
+def test_wrong_profile_level_is_named(level: object) -> None:
+    with pytest.raises(ValueError, match="profile_level: got .*, allowed 'off', 'delegate', 'phases', 'layers'"):
+        Module(rows().buffer, profile_level=level)  # type: ignore[arg-type]
+
+
+def test_truncated_programs_are_refused() -> None:
+    program = rows().buffer
+    for size in [0, 1, 7, 31, 32, 63, 64, *range(100, len(program) - 1, 377)]:
+        with pytest.raises((ValueError, ExecuTorchError)):
+            Module(program[:size]).forward(np.zeros((2, 4), np.float32))
+
+
+def test_foreign_file_is_refused() -> None:
+    with pytest.raises((ValueError, ExecuTorchError), match="the program is no ExecuTorch program, or is damaged"):
+        Module(b"PK\x03\x04" + bytes(4096))
+
+
+def test_damaged_engine_is_refused_by_name_and_others_still_load() -> None:
+    program = rows().buffer
+    for find, replacement, message in [
+        (b"ETC1", b"ETC9", "engine blob is foreign: got magic 'ETC9'"),
+        (b'"version":1', b'"version":9', "engine metadata is damaged: record version 9"),
+        (b'"float32"', b'"float33"', "dtype 'float33'"),
+    ]:
+        assert find in program
+        module = Module(program.replace(find, replacement, 1))
+        with pytest.raises((ValueError, ExecuTorchError), match=message):
+            module.load_method()
+    Module(program).load_method()
+
+
+FLIP = """
+import sys
+import numpy as np
+from executorch_tensorrt import Module
+
+program = open(sys.argv[1], "rb").read()
+begin = program.find(b"ETC1")
+refused = survived = 0
+for position in range(begin, min(len(program), begin + 4000), 23):
+    damaged = bytearray(program)
+    damaged[position] ^= 0x5A
+    try:
+        Module(bytes(damaged)).forward(np.ones((2, 4), np.float32))
+        survived += 1
+    except (ValueError, RuntimeError, MemoryError):
+        refused += 1
+print(refused, survived)
+"""
+
+
+def test_bit_flips_in_an_engine_never_crash(tmp_path: Path, run_python: Callable[..., CompletedProcess[str]]) -> None:
+    path = tmp_path / "rows.pte"
+    path.write_bytes(rows().buffer)
+    result = run_python(FLIP, str(path))
+    assert result.returncode == 0, result.stderr[-2000:]
+    refused, survived = map(int, result.stdout.split())
+    assert refused > 50
+    assert refused + survived > 100
+
+
+def test_engine_without_a_runtime_here_is_refused() -> None:
+    program = Path(__file__).parents[1] / "data" / "torch_tensorrt_2.14_two_profiles.pte"
+    module = Module(program)
+    with pytest.raises(ExecuTorchError, match="method 'forward' plans memory on 'cuda:0', which this process does not"):
+        module.load_method()
+    foreign = rows().buffer.replace(b"ETC1", b"TR01", 1).replace(b'"engine_kind":"cpu"', b'"engine_kind":"rtx"', 1)
+    with pytest.raises(ExecuTorchError, match="engine kind 'rtx' has no runtime on this machine, allowed 'cpu'"):
+        Module(foreign).load_method()
+    Module(rows().buffer).load_method()
+
+
+def test_numerics_equal_eager_at_the_ends_and_inside_of_every_range() -> None:
+    for exported, shapes in [
+        (rows(), [((n, 4),) for n in (1, 2, 8, 9, 33, 64)]),
+        (decode_first(), [((1, n, 8),) for n in (1, 2, 3, 40, 64)]),
+        (mixed(), [((n, 4), (1, 4)) for n in (1, 3, 4, 5, 17, 32)]),
+        (static_beside_dynamic(), [((1, 4), (n, 4)) for n in (1, 4, 5, 32)]),
+    ]:
+        module = Module(exported.buffer, optimization_profile="auto")
+        for case in shapes:
+            inputs = [torch.randn(shape) for shape in case]
+            torch.testing.assert_close(module.forward(*inputs), exported.eager(*inputs))
+
+
+def test_gil_is_released_while_a_method_runs() -> None:
+    module = Module(rows().buffer, optimization_profile="auto")
+    x = np.ones((64, 4), np.float32)
+    module.forward(x)
+    stop = threading.Event()
+    calls = 0
+
+    def work() -> None:
+        nonlocal calls
+        while not stop.is_set():
+            module.forward(x)
+            calls += 1
+
+    thread = threading.Thread(target=work)
+    thread.start()
+    while calls < 200:  # this thread gets its turns while the other one calls
+        time.sleep(0)
+    stop.set()
+    thread.join()
+    assert calls >= 200
+
+
+def test_import_needs_neither_torch_nor_executorch_modules(run_python: Callable[..., CompletedProcess[str]]) -> None:
+    code = "import sys, executorch_tensorrt; print([m for m in ('torch', 'executorch.exir') if m in sys.modules])"
+    assert run_python(code).stdout.strip() == "[]"
+
+
+def test_import_refuses_another_executorch_version(run_python: Callable[..., CompletedProcess[str]]) -> None:
+    code = """
+import importlib.metadata
+importlib.metadata.version = lambda name: "1.4.0"
+try:
+    import executorch_tensorrt
+except ImportError as error:
+    print(error)
+"""
+    output = run_python(code).stdout
+    assert "built against executorch 1.5.1: got executorch 1.4.0" in output
