@@ -25,7 +25,8 @@ def blocks(page: Path, language: str) -> list[str]:
 
 def commands(page: Path) -> list[str]:
     joined = "".join(blocks(page, "console")).replace("\\\n", " ")
-    return [line.removeprefix("$ ").strip() for line in joined.splitlines() if line and not line.startswith("#")]
+    lines = (re.sub(r"(^|\s+)#.*$", "", line).strip() for line in joined.splitlines())
+    return [line for line in lines if line]
 
 
 PAGES_WITH_CODE = [page for page in PAGES if blocks(page, "python")]
