@@ -55,7 +55,7 @@ def engine(net: tuple[Net, ExportedProgram, str]) -> bytes:
     _, program, rows = net
     spans = [DimRange(1, 1, 1), DimRange(2, 4, 8), DimRange(9, 16, 64), DimRange(1, 1, 1)]
     with torch.no_grad():
-        return CpuEngineBuilder().build(BuildRequest(program, [{rows: span} for span in spans], {}))
+        return CpuEngineBuilder().build(BuildRequest(program, [{rows: span} for span in spans], {})).data
 
 
 @pytest.mark.parametrize(("profile", "sizes"), [(0, [1]), (1, [2, 5, 8]), (2, [9, 64]), (3, [1])])
@@ -96,7 +96,7 @@ def test_cpu_builder_decomposes_what_xnnpack_refuses() -> None:
     model, program, rows = edge(torch.float64)
     profiles = [{rows: DimRange(2, 4, 8)}, {rows: DimRange(9, 16, 64)}]
     with torch.no_grad():
-        engine = CpuEngineBuilder().build(BuildRequest(program, profiles, {}))
+        engine = CpuEngineBuilder().build(BuildRequest(program, profiles, {})).data
     for index, size in enumerate((8, 64)):
         x = torch.randn(size, 64, dtype=torch.float64)
         torch.testing.assert_close(run(engine, f"profile_{index}", x), model(x).detach())

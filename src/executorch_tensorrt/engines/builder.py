@@ -31,6 +31,20 @@ class BuildRequest:
     options: Mapping[str, Any]
 
 
+@dataclass(frozen=True)
+class BuiltEngine:
+    """What a builder returns.
+
+    Attributes:
+        data: the engine.
+        layer_handles: per optimization profile, the debug handles of the partition's operators that a layer runs, by
+            what the engine reports as the layer's instruction; empty where the conversion recorded no link.
+    """
+
+    data: bytes
+    layer_handles: Sequence[Mapping[int, Sequence[int]]] = ()
+
+
 class EngineBuilder(Protocol):
     """Builds one kind of engine."""
 
@@ -49,6 +63,6 @@ class EngineBuilder(Protocol):
         """Operators of an ATen program that `build` wants to see whole, not decomposed."""
         ...
 
-    def build(self, request: BuildRequest) -> bytes:
+    def build(self, request: BuildRequest) -> BuiltEngine:
         """Build an engine with one optimization profile per entry of `request.profiles`."""
         ...

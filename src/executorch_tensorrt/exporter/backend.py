@@ -13,16 +13,17 @@ import time
 from collections.abc import Sequence
 from typing import Any, cast, final
 
-import executorch.version
 import torch
 from executorch.exir.backend.backend_details import BackendDetails, PreprocessResult
 from executorch.exir.backend.compile_spec_schema import CompileSpec
 from torch.export import ExportedProgram
 
+from executorch_tensorrt import _build_info
 from executorch_tensorrt.engines import engine_builder
 from executorch_tensorrt.engines.builder import BuildRequest
 from executorch_tensorrt.exporter.blob import Binding, engine_id, pack_blob
 from executorch_tensorrt.exporter.shapes import ProfileTable, describe_shapes, range_of, symbols_of, tensor_exprs
+from executorch_tensorrt.exporter.sources import handles_of, sources_of
 
 _log = logging.getLogger(__name__)
 
@@ -66,12 +67,12 @@ class TensorRTBackend(BackendDetails):
         profiles = table.profiles[:1] if static else table.profiles
         started = time.perf_counter()
         with torch.no_grad():
-            engine = builder.build(BuildRequest(edge_program, profiles, engine_spec["options"]))
+            built = builder.build(BuildRequest(edge_program, profiles, engine_spec["options"]))
         _log.info(
             "engine of %d operators, %d profiles: %.1f MB in %.1f s",
             len(edge_program.graph.nodes),
             len(profiles),
-            len(engine) / 1e6,
+            len(built.data) / 1e6,
             time.perf_counter() - started,
         )
         shapes = describe_shapes(
@@ -80,14 +81,16 @@ class TensorRTBackend(BackendDetails):
         ours: dict[str, Any] = {
             "version": 1,
             "engine_kind": builder.kind,
-            "engine_id": engine_id(engine),
-            "builder": f"executorch-tensorrt {_version()}, executorch {executorch.version.__version__.split('+')[0]}",
+            "engine_id": engine_id(built.data),
+            "builder": f"executorch-tensorrt {_build_info.VERSION}, executorch {_build_info.EXECUTORCH_VERSION}",
             "signature": "" if static else table.signature,
             "profiles": [{"inputs": [_ranges(node, profile) for node in inputs]} for profile in profiles],
             "symbols": shapes.symbols,
             "shapes": {"inputs": shapes.inputs, "outputs": shapes.outputs},
+            "sources": sources_of(edge_program.graph),
+            "layers": [{str(k): list(handles) for k, handles in layers.items()} for layers in built.layer_handles],
         }
-        blob = pack_blob(builder.magic, _describe(inputs, outputs), ours, engine)
+        blob = pack_blob(builder.magic, _describe(inputs, outputs), ours, built.data)
         return PreprocessResult(processed_bytes=blob, debug_handle_map=cast(Any, _handles(edge_program)))
 
 
@@ -118,15 +121,4 @@ def _ranges(node: torch.fx.Node, profile: Any) -> dict[str, list[int]]:
 
 
 def _handles(program: ExportedProgram) -> dict[str, tuple[int, ...]]:
-    handles = [node.meta.get("debug_handle") for node in program.graph.nodes if node.op == "call_function"]
-    unique = tuple(dict.fromkeys(handle for handle in handles if handle))
-    return dict.fromkeys(EVENTS, unique)
-
-
-def _version() -> str:
-    from importlib.metadata import PackageNotFoundError, version
-
-    try:
-        return version("executorch-tensorrt")
-    except PackageNotFoundError:
-        return "0"
+    return dict.fromkeys(EVENTS, tuple(handles_of(program.graph.nodes)))

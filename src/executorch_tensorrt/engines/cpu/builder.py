@@ -17,14 +17,16 @@ from typing import Any, cast
 import torch
 from executorch.backends.xnnpack.partition.xnnpack_partitioner import XnnpackPartitioner
 from executorch.exir import EdgeCompileConfig, EdgeProgramManager, ExecutorchBackendConfig
+from executorch.exir.delegate import executorch_call_delegate
 from executorch.exir.passes import MemoryPlanningPass
 from torch.export import ExportedProgram
 from torch.utils import _pytree as pytree
 
-from executorch_tensorrt.engines.builder import BuildRequest
+from executorch_tensorrt.engines.builder import BuildRequest, BuiltEngine
 from executorch_tensorrt.exporter.edge_to_aten import aten_op, edge_to_aten
 from executorch_tensorrt.exporter.ranged import with_ranges
 from executorch_tensorrt.exporter.shapes import DimRange
+from executorch_tensorrt.exporter.sources import handles_of
 
 _log = logging.getLogger(__name__)
 
@@ -60,7 +62,7 @@ class CpuEngineBuilder:
         }
         return [op for op in ops if op not in refused]
 
-    def build(self, request: BuildRequest) -> bytes:
+    def build(self, request: BuildRequest) -> BuiltEngine:
         """See `EngineBuilder.build`."""
         groups: dict[frozenset[tuple[str, int]], list[int]] = {}
         for index, profile in enumerate(request.profiles):
@@ -111,7 +113,7 @@ def _undecomposed(program: ExportedProgram) -> set[str]:
     return {str(op) for op in ops if op in preserved}
 
 
-def _emit(methods: dict[str, ExportedProgram]) -> bytes:
+def _emit(methods: dict[str, ExportedProgram]) -> BuiltEngine:
     # ExecuTorch's repair of dim orders runs every node again; most programs have nothing to repair.
     compile_config = EdgeCompileConfig(
         _check_ir_validity=False, _skip_dim_order=all(map(_has_default_dim_orders, methods.values()))
@@ -119,7 +121,32 @@ def _emit(methods: dict[str, ExportedProgram]) -> bytes:
     manager = EdgeProgramManager(cast(Any, methods), compile_config=compile_config)
     planning = MemoryPlanningPass(alloc_graph_input=False, alloc_graph_output=False)
     config = ExecutorchBackendConfig(memory_planning_pass=planning)
-    return bytes(manager.to_executorch(config).buffer)
+    program = manager.to_executorch(config)
+    delegates = {name: _delegate_handles(method) for name, method in methods.items()}
+    # The emitter's map has one handle or several for an instruction.
+    links = cast("dict[str, dict[int, int | list[int]]]", program.debug_handle_map)
+    return BuiltEngine(
+        bytes(program.buffer),
+        [
+            {step: _link(handle, delegates[name]) for step, handle in links.get(name, {}).items() if handle}
+            for name in methods
+        ],
+    )
+
+
+def _delegate_handles(method: ExportedProgram) -> dict[int, list[int]]:
+    """The operators inside each delegate of a nested method, by the debug handle of its call."""
+    found: dict[int, list[int]] = {}
+    for node in method.graph.nodes:
+        if node.target is executorch_call_delegate:
+            lowered: Any = getattr(method.graph_module, cast(str, cast(torch.fx.Node, node.args[0]).target))
+            found[node.meta["debug_handle"]] = handles_of(lowered.original_module.graph.nodes)
+    return found
+
+
+def _link(handle: int | list[int], delegates: Mapping[int, list[int]]) -> list[int]:
+    handles = handle if isinstance(handle, list) else [handle]
+    return [inner for outer in handles for inner in delegates.get(outer, [outer])]
 
 
 def _has_default_dim_orders(program: ExportedProgram) -> bool:
