@@ -6,7 +6,6 @@ import os
 import tempfile
 from collections.abc import Generator
 from contextlib import contextmanager, suppress
-from io import BufferedWriter
 from pathlib import Path
 
 
@@ -17,26 +16,27 @@ def _umask() -> int:
 
 
 @contextmanager
-def replacing(path: str | os.PathLike[str]) -> Generator[BufferedWriter]:
+def replacing(path: str | os.PathLike[str]) -> Generator[Path]:
     """A file to write that takes the place of `path` when the block ends well: a reader sees the old or the new file.
 
     Raises:
         OSError: it cannot be written; then `path` is as it was.
     """
     target = Path(path)
-    handle, temporary = tempfile.mkstemp(dir=target.parent, prefix=f".{target.name[:100]}.")
+    handle, name = tempfile.mkstemp(dir=target.parent, prefix=f".{target.name[:100]}.")
+    os.close(handle)
+    temporary = Path(name)
     try:
-        with os.fdopen(handle, "wb") as file:
-            yield file
-        Path(temporary).chmod(0o666 & ~_umask())
-        Path(temporary).replace(target)
+        yield temporary
+        temporary.chmod(0o666 & ~_umask())
+        temporary.replace(target)
     except BaseException:
         with suppress(FileNotFoundError):
-            Path(temporary).unlink()
+            temporary.unlink()
         raise
 
 
 def write_atomically(path: str | os.PathLike[str], data: bytes) -> None:
     """Writes `data` to `path` whole or not at all."""
-    with replacing(path) as file:
-        file.write(data)
+    with replacing(path) as temporary:
+        temporary.write_bytes(data)

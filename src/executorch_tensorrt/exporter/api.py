@@ -57,7 +57,7 @@ class ExportedEngineProgram:
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write the `.pte` file. A reader sees the old file or the new one, never a part."""
-        with replacing(path) as file:
+        with replacing(path) as temporary, temporary.open("wb") as file:
             self.program.write_to_file(file)
 
     def save_etrecord(self, path: str | os.PathLike[str]) -> None:
@@ -70,8 +70,8 @@ class ExportedEngineProgram:
             raise RuntimeError(
                 "the program has no ETRecord: got generate_etrecord=False, allowed True; export it again with that."
             )
-        with replacing(path) as file:
-            self.program.get_etrecord().save(file.name)
+        with replacing(path) as temporary:
+            self.program.get_etrecord().save(str(temporary))
 
 
 def export(
