@@ -19,6 +19,10 @@ struct ProfilingSettings {
   ProfileFormat format = ProfileFormat::kEtdump;
   std::string path_prefix;  // the folder for sidecars
 
+  friend bool operator==(const ProfilingSettings& a, const ProfilingSettings& b) {
+    return a.level == b.level && a.format == b.format && a.path_prefix == b.path_prefix;
+  }
+
   bool writes_sidecar() const { return level != ProfileLevel::kOff && format != ProfileFormat::kEtdump; }
 };
 

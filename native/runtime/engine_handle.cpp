@@ -136,7 +136,10 @@ void EngineHandle::take_over_process_wide_profiling() {
   }
   const ProfilingSnapshot snapshot = profiling_snapshot();
   profiling_generation_ = snapshot.generation;
-  apply_profiling(snapshot.settings ? *snapshot.settings : options_.profiling);
+  const ProfilingSettings& settings = snapshot.settings ? *snapshot.settings : options_.profiling;
+  if (!(settings == profiling_)) {
+    apply_profiling(settings);
+  }
 }
 
 Status EngineHandle::execute(Args args, EventTracer* tracer) {

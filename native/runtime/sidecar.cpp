@@ -7,7 +7,6 @@
 #include <cstdio>
 #include <cstring>
 #include <exception>
-#include <map>
 #include <memory>
 #include <mutex>
 #include <utility>
@@ -22,15 +21,18 @@ double ticks_per_us() {
   return 1000.0 * static_cast<double>(ratio.denominator) / static_cast<double>(ratio.numerator);
 }
 
-// "forward-1a2b3c4d5e6f-4711.perfetto.json"; a further trace of the same engine in this process ends in "-2" and so on.
-std::string file_name(const EngineTrace& trace, ProfileFormat format) {
-  static std::mutex mutex;
-  static std::map<std::string, int> uses;
-  std::string name = safe_file_name(trace.method) + "-" + (trace.engine_id.empty() ? "engine" : trace.engine_id) + "-" +
-                     std::to_string(trace.process_id);
-  const std::lock_guard<std::mutex> lock(mutex);
-  const int use = ++uses[name + std::string(to_string(format))];
-  return name + (use > 1 ? "-" + std::to_string(use) : "") + "." + std::string(to_string(format)) + ".json";
+// "FOLDER/forward-1a2b3c4d5e6f-4711.perfetto.json"; where that exists, a further trace of the engine ends in "-2" and
+// so on.
+std::string free_path(const EngineTrace& trace, const ProfilingSettings& settings) {
+  const std::string stem = settings.path_prefix + "/" + safe_file_name(trace.method) + "-" +
+                           (trace.engine_id.empty() ? "engine" : trace.engine_id) + "-" +
+                           std::to_string(trace.process_id);
+  const std::string ending = "." + std::string(to_string(settings.format)) + ".json";
+  std::string path = stem + ending;
+  for (int number = 2; access(path.c_str(), F_OK) == 0; ++number) {
+    path = stem + "-" + std::to_string(number) + ending;
+  }
+  return path;
 }
 
 // A reader sees the whole file or none.
@@ -64,10 +66,15 @@ Sidecar::Sidecar(const ProfilingSettings& settings, const std::string& method, c
 }
 
 Sidecar::~Sidecar() {
+  if (trace_.calls.empty() && trace_.calls_dropped == 0) {
+    return;
+  }
   try {
     const bool trex = settings_.format == ProfileFormat::kTrex;
-    const std::string path = settings_.path_prefix + "/" + file_name(trace_, settings_.format);
-    const Status status = write_file(path, trex ? trex_json(trace_) : perfetto_json(trace_));
+    const std::string text = trex ? trex_json(trace_) : perfetto_json(trace_);
+    static std::mutex mutex;  // from the choice of a free name until it is taken
+    const std::lock_guard<std::mutex> lock(mutex);
+    const Status status = write_file(free_path(trace_, settings_), text);
     if (!status.ok()) {
       log_failure("profiling: " + status.message());
     }

@@ -19,7 +19,7 @@ class Sidecar {
   Sidecar(const ProfilingSettings& settings, const std::string& method, const std::string& engine_id,
           const std::string& engine_kind);
 
-  // Writes the file; logs, once, if that fails.
+  // Writes the file, unless there was no call; logs, once, if that fails.
   ~Sidecar();
 
   Sidecar(const Sidecar&) = delete;

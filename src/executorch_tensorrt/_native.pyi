@@ -1,6 +1,7 @@
 from collections.abc import Sequence
 from typing import Any, overload
 
+
 class Request:
     """What the caller asks of one execution."""
 
