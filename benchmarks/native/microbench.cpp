@@ -2,8 +2,10 @@
 //
 //   etrt_microbench guard                       enter and leave an OptimizationProfileGuard
 //   etrt_microbench selection INPUTS PROFILES   select_profile(), automatic, the last profile fits
+//   etrt_microbench profiling MODEL ROWS        Module::forward() by level and tracer, and ETDump's own events
 //   etrt_microbench delegate OUTER NESTED ROWS  Module::forward() of a program with one engine, and of that engine
 //   alone
+#include <executorch/devtools/etdump/etdump_flatcc.h>
 #include <executorch/extension/module/module.h>
 #include <executorch/extension/tensor/tensor_ptr_maker.h>
 
@@ -11,7 +13,9 @@
 #include <chrono>
 #include <cstdio>
 #include <cstdlib>
+#include <memory>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "core/selection.h"
@@ -79,6 +83,21 @@ void check(Error error, const char* what) {
   }
 }
 
+double median(std::vector<double> samples) {
+  std::nth_element(samples.begin(), samples.begin() + static_cast<std::ptrdiff_t>(samples.size() / 2), samples.end());
+  return samples[samples.size() / 2];
+}
+
+template <typename Function>
+double ns_per_call(int calls, Function&& function) {
+  const auto begin = std::chrono::steady_clock::now();
+  for (int k = 0; k < calls; ++k) {
+    function();
+  }
+  const std::chrono::duration<double, std::nano> elapsed = std::chrono::steady_clock::now() - begin;
+  return elapsed.count() / calls;
+}
+
 // Both sides in turn, on float32 [rows, 4].
 int delegate(const char* outer_path, const char* nested_path, int rows) {
   Module outer(outer_path);
@@ -94,23 +113,79 @@ int delegate(const char* outer_path, const char* nested_path, int rows) {
   check(nested.execute("profile_0", inputs).error(), "nested program");
   std::vector<double> outer_ns;
   std::vector<double> nested_ns;
-  const auto time = [&](std::vector<double>& samples, auto&& call) {
-    constexpr int kCalls = 2000;
-    const auto begin = std::chrono::steady_clock::now();
-    for (int k = 0; k < kCalls; ++k) {
-      call();
-    }
-    const std::chrono::duration<double, std::nano> elapsed = std::chrono::steady_clock::now() - begin;
-    samples.push_back(elapsed.count() / kCalls);
-  };
   for (int repeat = 0; repeat < kRepeats; ++repeat) {
-    time(outer_ns, [&] { keep(outer.forward(inputs).ok()); });
-    time(nested_ns, [&] { keep(nested.execute("profile_0", inputs).ok()); });
+    outer_ns.push_back(ns_per_call(2000, [&] { keep(outer.forward(inputs).ok()); }));
+    nested_ns.push_back(ns_per_call(2000, [&] { keep(nested.execute("profile_0", inputs).ok()); }));
   }
-  for (auto* samples : {&outer_ns, &nested_ns}) {
-    std::nth_element(samples->begin(), samples->begin() + kRepeats / 2, samples->end());
+  std::printf("{\"delegate_ns\": %.1f, \"nested_ns\": %.1f}\n", median(outer_ns), median(nested_ns));
+  return 0;
+}
+
+// An ETDump that counts what delegates log after the fact, which is what layers do.
+class CountingETDump final : public executorch::etdump::ETDumpGen {
+ public:
+  std::size_t logged() const { return logged_; }
+
+  void log_profiling_delegate(const char* name, executorch::runtime::DelegateDebugIntId index, et_timestamp_t start,
+                              et_timestamp_t end, const void* metadata, std::size_t metadata_size) override {
+    ++logged_;
+    executorch::etdump::ETDumpGen::log_profiling_delegate(name, index, start, end, metadata, metadata_size);
   }
-  std::printf("{\"delegate_ns\": %.1f, \"nested_ns\": %.1f}\n", outer_ns[kRepeats / 2], nested_ns[kRepeats / 2]);
+
+  void drop() { std::free(get_etdump_data().buf); }
+
+ private:
+  std::size_t logged_ = 0;
+};
+
+struct TracedModule {
+  TracedModule(const char* path, const char* level, bool traced) {
+    auto tracer = traced ? std::make_unique<CountingETDump>() : nullptr;
+    etdump = tracer.get();
+    module = std::make_unique<Module>(path, Module::LoadMode::File, std::move(tracer));
+    executorch::runtime::BackendOptions<1> options;
+    check(options.set_option("torchtrt_profile_level", level), "level");
+    executorch::runtime::LoadBackendOptionsMap map;
+    check(map.set_options("TensorRTBackend", options.view()), "options");
+    check(module->load_forward(nullptr, nullptr, &map), "program");
+  }
+
+  std::unique_ptr<Module> module;
+  CountingETDump* etdump = nullptr;  // owned by module
+};
+
+int profiling(const char* path, int rows) {
+  std::vector<float> input(static_cast<std::size_t>(rows) * 4, 1.0f);
+  const auto x = executorch::extension::from_blob(input.data(), {rows, 4});
+  const std::vector<EValue> inputs{EValue(*x)};
+  const std::pair<const char*, bool> kinds[] = {{"off", false}, {"off", true}, {"phases", true}, {"layers", true}};
+  std::vector<TracedModule> modules;
+  for (const auto& [level, traced] : kinds) {
+    modules.emplace_back(path, level, traced);
+    check(modules.back().module->forward(inputs).error(), level);
+  }
+  constexpr int kCalls = 500;
+  std::vector<double> samples[4];
+  std::vector<double> event_ns;
+  for (int repeat = 0; repeat < kRepeats; ++repeat) {
+    for (std::size_t k = 0; k < 4; ++k) {
+      samples[k].push_back(ns_per_call(kCalls, [&] { keep(modules[k].module->forward(inputs).ok()); }));
+      if (modules[k].etdump != nullptr) {
+        modules[k].etdump->drop();
+      }
+    }
+    executorch::etdump::ETDumpGen bare;
+    bare.create_event_block("Execute");
+    event_ns.push_back(ns_per_call(kCalls, [&] {
+      bare.end_profiling_delegate(bare.start_profiling_delegate("torchtrt.enqueue_host", -1), nullptr, 0);
+    }));
+    std::free(bare.get_etdump_data().buf);
+  }
+  const double layers = static_cast<double>(modules[3].etdump->logged()) / (kRepeats * kCalls + 1);
+  std::printf(
+      "{\"off_ns\": %.1f, \"off_traced_ns\": %.1f, \"phases_ns\": %.1f, \"layers_ns\": %.1f, "
+      "\"etdump_event_ns\": %.1f, \"layers_per_call\": %.2f}\n",
+      median(samples[0]), median(samples[1]), median(samples[2]), median(samples[3]), median(event_ns), layers);
   return 0;
 }
 
@@ -123,10 +198,14 @@ int main(int argc, char** argv) {
   } else if (name == "selection" && argc == 4) {
     std::printf("{\"median_ns\": %.2f}\n",
                 selection(static_cast<std::size_t>(std::atoi(argv[2])), static_cast<std::size_t>(std::atoi(argv[3]))));
+  } else if (name == "profiling" && argc == 4) {
+    return profiling(argv[2], std::atoi(argv[3]));
   } else if (name == "delegate" && argc == 5) {
     return delegate(argv[2], argv[3], std::atoi(argv[4]));
   } else {
-    std::fprintf(stderr, "usage: etrt_microbench guard | selection INPUTS PROFILES | delegate OUTER NESTED ROWS\n");
+    std::fprintf(stderr,
+                 "usage: etrt_microbench guard | selection INPUTS PROFILES | delegate OUTER NESTED ROWS | "
+                 "profiling MODEL ROWS\n");
     return 2;
   }
   return 0;

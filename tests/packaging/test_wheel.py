@@ -2,43 +2,26 @@
 
 from __future__ import annotations
 
-import os
 import re
 import subprocess
-import sys
 import zipfile
-from importlib.util import find_spec
 from pathlib import Path
 
 import numpy as np
 import pytest
 import torch
 from models import rows
-
-REPOSITORY = Path(__file__).resolve().parents[2]
+from wheels import build_wheel, run_there, unpack_beside_executorch
 
 
 @pytest.fixture(scope="module")
 def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    folder = tmp_path_factory.mktemp("wheel")
-    command = [sys.executable, "-m", "pip", "wheel", "-q", "--no-deps", "--no-build-isolation", "--no-index"]
-    options = ["-C", f"build-dir={folder / 'build'}", "-w", str(folder), str(REPOSITORY)]
-    subprocess.run([*command, *options], check=True, timeout=300, capture_output=True)
-    (path,) = folder.glob("*.whl")
-    return path
+    return build_wheel(tmp_path_factory.mktemp("wheel"))
 
 
 @pytest.fixture(scope="module")
 def site(wheel: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The unpacked wheel beside ExecuTorch, as in a site-packages folder, at a path that no build has seen."""
-    folder = tmp_path_factory.mktemp("moved")
-    with zipfile.ZipFile(wheel) as archive:
-        archive.extractall(folder)
-    spec = find_spec("executorch")
-    assert spec is not None
-    assert spec.submodule_search_locations
-    (folder / "executorch").symlink_to(next(iter(spec.submodule_search_locations)))
-    return folder
+    return unpack_beside_executorch(wheel, tmp_path_factory.mktemp("moved"))
 
 
 def test_wheel_holds_package_library_headers_and_types(wheel: Path) -> None:
@@ -89,31 +72,14 @@ with executorch_tensorrt.OptimizationProfileGuard(1):
 
 def test_moved_wheel_runs_a_program_without_torch(site: Path, tmp_path: Path) -> None:
     (tmp_path / "rows.pte").write_bytes(rows().buffer)
-    # Editable installs put finders before the path; -S leaves them out.
-    packages = str(Path(np.__file__).parents[1])
-    result = subprocess.run(
-        [sys.executable, "-S", "-c", RUN, str(site), str(tmp_path / "rows.pte"), str(tmp_path / "out.npy")],
-        capture_output=True,
-        text=True,
-        check=False,
-        timeout=60,
-        env={**os.environ, "PYTHONPATH": f"{site}:{packages}"},
-    )
+    result = run_there(site, "-c", RUN, str(site), str(tmp_path / "rows.pte"), str(tmp_path / "out.npy"))
     assert result.returncode == 0, result.stderr
     expected = rows().eager(torch.ones(40, 4))[0].numpy()
     np.testing.assert_allclose(np.load(tmp_path / "out.npy"), expected, rtol=1e-5)
 
 
 def test_exporting_without_torch_says_what_to_install(site: Path) -> None:
-    code = RUN.split("import numpy")[0] + "import executorch_tensorrt\nexecutorch_tensorrt.exporter"
-    packages = str(Path(np.__file__).parents[1])
-    result = subprocess.run(
-        [sys.executable, "-S", "-c", code],
-        capture_output=True,
-        text=True,
-        check=False,
-        timeout=60,
-        env={**os.environ, "PYTHONPATH": f"{site}:{packages}"},
-    )
+    code = RUN.split("import numpy")[0] + "import executorch_tensorrt\nexecutorch_tensorrt.export"
+    result = run_there(site, "-c", code)
     assert result.returncode == 1
     assert "exporting needs torch; install executorch-tensorrt[export]" in result.stderr
