@@ -10,10 +10,10 @@ import torch
 from models import rows
 
 
-def test_core_passes_its_own_tests(build_dir: Path) -> None:
-    result = subprocess.run(
-        [build_dir / "tests" / "native" / "etrt_core_tests"], capture_output=True, text=True, timeout=60, check=False
-    )
+@pytest.mark.parametrize("program", ["etrt_core_tests", "etrt_runtime_tests"])
+def test_native_tests_pass(build_dir: Path, program: str) -> None:
+    command = [build_dir / "tests" / "native" / program]
+    result = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
     assert result.returncode == 0, result.stdout + result.stderr
 
 

@@ -111,6 +111,24 @@ def test_mixed_program_traces_all_its_delegates(tmp_path: Path) -> None:
     assert any(event.name == "native_call_cumsum.out" for event in events)
 
 
+def test_layers_neither_hide_nor_change_the_events_of_others(tmp_path: Path) -> None:
+    def own_and_foreign(level: str) -> tuple[list[tuple[str, int]], set[str]]:
+        """ExecuTorch's own events, and those of the XNNPACK delegate."""
+        module = Module(mixed().buffer, profile_level=level, etdump=True)  # type: ignore[arg-type]
+        for _ in range(3):
+            module.forward(torch.randn(2, 4), torch.randn(1, 4))
+        module.write_etdump(tmp_path / "x.etdp")
+        events = events_of(tmp_path / "x.etdp")
+        xnnpack = {e._instruction_id for e in events if e.is_delegated_op} - {
+            e._instruction_id for e in events if e.name.startswith("torchtrt.")
+        }
+        own = [(e.name, len(e.perf_data.raw)) for e in events if not e.is_delegated_op]
+        return own, {e.name for e in events if e.is_delegated_op and e._instruction_id in xnnpack}
+
+    assert own_and_foreign("layers") == own_and_foreign("off")
+    assert own_and_foreign("off")[1], "XNNPACK traces whenever there is a tracer"
+
+
 def test_events_are_closed_when_a_call_fails(tmp_path: Path) -> None:
     module = Module(rows().buffer, profile_level="phases")
     for size in (2, 20, 2):

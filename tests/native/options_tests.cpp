@@ -1,0 +1,89 @@
+#include <boost/test/unit_test.hpp>
+#include <cstring>
+#include <string>
+#include <vector>
+
+#include "runtime/options.h"
+
+using namespace executorch_tensorrt;
+using executorch::runtime::BackendOption;
+using executorch::runtime::CompileSpec;
+
+namespace {
+
+BackendOption option(const char* key, executorch::runtime::OptionValue value) {
+  BackendOption made;
+  std::strncpy(made.key, key, sizeof(made.key) - 1);
+  made.value = std::move(value);
+  return made;
+}
+
+BackendOption text_option(const char* key, const std::string& text) {
+  std::array<char, executorch::runtime::kMaxOptionValueLength> value{};
+  std::memcpy(value.data(), text.data(), std::min(text.size(), value.size()));
+  return option(key, value);
+}
+
+Result<DelegateOptions> resolve(const std::vector<BackendOption>& options, std::vector<CompileSpec> specs = {}) {
+  return resolve_options({options.data(), options.size()}, {specs.data(), specs.size()});
+}
+
+CompileSpec spec(const char* key, std::string& value) { return {key, {value.data(), value.size()}}; }
+
+}  // namespace
+
+BOOST_AUTO_TEST_SUITE(options)
+
+BOOST_AUTO_TEST_CASE(nothing_given_is_profile_0_and_off) {
+  const auto options = resolve({});
+  BOOST_TEST_REQUIRE(options.ok());
+  BOOST_TEST((options->default_request == Request{}));
+  BOOST_TEST((options->profiling.level == ProfileLevel::kOff));
+}
+
+BOOST_AUTO_TEST_CASE(load_time_options_override_compile_specs) {
+  std::string phases = "phases";
+  const std::vector<CompileSpec> specs{spec(kProfileLevelKey, phases)};
+  BOOST_TEST((resolve({}, specs)->profiling.level == ProfileLevel::kPhases));
+  BOOST_TEST((resolve({text_option(kProfileLevelKey, "off")}, specs)->profiling.level == ProfileLevel::kOff));
+}
+
+BOOST_AUTO_TEST_CASE(compile_specs_of_others_are_passed_over) {
+  std::string device = "cuda:0";
+  BOOST_TEST(resolve({}, {spec("target_device", device)}).ok());
+}
+
+BOOST_AUTO_TEST_CASE(wrong_values_and_types_say_what_is_allowed) {
+  const std::pair<BackendOption, const char*> cases[] = {
+      {text_option(kProfileLevelKey, "verbose"), "got 'verbose', allowed 'off', 'delegate', 'phases', 'layers'"},
+      {text_option(kProfileLevelKey, ""), "got '', allowed 'off'"},
+      {option(kProfileLevelKey, 2), "got 2, allowed a string"},
+      {option(kProfileLevelKey, true), "got true, allowed a string"},
+      {text_option(kProfileFormatKey, "json"), "got 'json', allowed 'etdump', 'perfetto', 'trex'"},
+      {text_option(kProfilePathKey, ""), "allowed a folder that exists"},
+      {option(kOptimizationProfileKey, -1), "got -1, allowed 'auto' or an index of 0 or more"},
+      {option(kOptimizationProfileKey, true), "got true, allowed 'auto'"},
+      {text_option(kOptimizationProfileKey, "first"), "got 'first', allowed 'auto'"},
+      {option("torchtrt_profile", 1), "load option 'torchtrt_profile' is unknown, allowed 'optimization_profile'"},
+  };
+  for (const auto& [given, message] : cases) {
+    const auto options = resolve({given});
+    BOOST_TEST_REQUIRE(!options.ok());
+    BOOST_TEST(options.status().message().find(message) != std::string::npos, options.status().message());
+  }
+}
+
+BOOST_AUTO_TEST_CASE(a_key_given_twice_is_an_error) {
+  const BackendOption level = text_option(kProfileLevelKey, "phases");
+  BOOST_TEST(resolve({level, level}).status().message() == "option 'torchtrt_profile_level' is given twice");
+  std::string phases = "phases";
+  BOOST_TEST(!resolve({}, {spec(kProfileLevelKey, phases), spec(kProfileLevelKey, phases)}).ok());
+}
+
+BOOST_AUTO_TEST_CASE(text_without_its_nul_is_read_to_its_end) {
+  const BackendOption full =
+      text_option(kProfileLevelKey, std::string(executorch::runtime::kMaxOptionValueLength, 'x'));
+  BOOST_TEST(!resolve({full}).ok());
+}
+
+BOOST_AUTO_TEST_SUITE_END()
