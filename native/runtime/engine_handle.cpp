@@ -337,10 +337,20 @@ const std::string& EngineHandle::engine_id() const {
 }
 
 std::string EngineHandle::describe(const Call& call) const {
+  std::string shapes;
+  for (const Shape& shape : input_shapes_) {
+    shapes += shapes.empty() ? "[[" : ",[";
+    for (std::size_t d = 0; d < shape.rank(); ++d) {
+      shapes += (d ? "," : "") + std::to_string(shape[d]);
+    }
+    shapes += "]";
+  }
+  shapes += shapes.empty() ? "[]" : "]";
   // No value needs escaping: parse_metadata() refuses other engine ids than hexadecimal ones.
   return "{\"engine_kind\":\"" + std::string(engine_->kind()) + "\",\"engine_id\":\"" + engine_id() +
          "\",\"profile\":" + std::to_string(call.profile) + ",\"request\":\"" + to_string(call.request) +
-         "\",\"clock\":\"host\",\"staged_bytes\":0,\"layers_dropped\":" + std::to_string(call.layers_dropped) + "}";
+         "\",\"shapes\":" + shapes +
+         ",\"clock\":\"host\",\"staged_bytes\":0,\"layers_dropped\":" + std::to_string(call.layers_dropped) + "}";
 }
 
 }  // namespace executorch_tensorrt

@@ -58,7 +58,8 @@ def _oldest(sources: Iterable[Any]) -> Iterable[Any]:
 def _module(node: torch.fx.Node) -> str:
     stack = cast("Mapping[str, tuple[str, Any]]", node.meta.get("nn_module_stack") or {})
     path = str(list(stack.values())[-1][0]) if stack else ""
-    return path.removeprefix("L['self']").lstrip(".")
+    # torch's own passes leave names of theirs on the nodes that they add.
+    return "" if path.startswith("_empty_nn_module_stack") else path.removeprefix("L['self']").lstrip(".")
 
 
 def _location(stack_trace: str | None) -> str:
