@@ -1,0 +1,189 @@
+"""Joins what was recorded with the program that ran: by method and instruction, never by order of events."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Any, cast
+
+from executorch_tensorrt import _native
+from executorch_tensorrt import program as pte
+from executorch_tensorrt.profiling.bulk import without_garbage_collection
+from executorch_tensorrt.profiling.etdump import Block, TracedEvent
+from executorch_tensorrt.profiling.session import Delegate, Engine, Event, EventKind, Run, Source
+
+BACKEND = "TensorRTBackend"
+METHOD_EVENT = "Method::execute"
+DELEGATE_EVENT = "torchtrt.delegate"
+EXECUTE_BLOCK = "Execute"
+
+_PREFIX = "torchtrt."
+_KINDS: Mapping[str, EventKind] = {METHOD_EVENT: "method", "DELEGATE_CALL": "call", "OPERATOR_CALL": "operator"}
+
+
+@dataclass(frozen=True)
+class Call:
+    """One call of a method, from the caller's side.
+
+    Attributes:
+        wall_us: microseconds.
+        shapes, dtypes: of the inputs, in order.
+    """
+
+    wall_us: float
+    shapes: list[list[int]]
+    dtypes: list[str]
+
+
+def describe_delegates(method: pte.Method) -> list[Delegate]:
+    """Every delegate and operator of a method, in order of instructions.
+
+    Raises:
+        ValueError: an engine is damaged.
+    """
+    found: list[Delegate] = []
+    for place, instruction in enumerate(method.instructions):
+        if instruction.kind == "kernel":
+            found.append(Delegate(method.name, place, -1, "", instruction.name))
+        elif instruction.kind == "delegate":
+            delegate = method.delegates[instruction.delegate]
+            name = f"{delegate.backend_id} {delegate.index}"
+            engine = _engine(delegate) if delegate.backend_id == BACKEND else None
+            found.append(Delegate(method.name, place, delegate.index, delegate.backend_id, name, engine))
+    return found
+
+
+def check_places(blocks: Sequence[Block], delegates: Sequence[Delegate]) -> None:
+    """Whether what was recorded can be of a method with these delegates and operators.
+
+    Raises:
+        ValueError: an event lies where the method has another kind of instruction.
+    """
+    places = {delegate.instruction: delegate.index >= 0 for delegate in delegates}
+    kinds = {"DELEGATE_CALL": True, "OPERATOR_CALL": False}
+    for block in blocks:
+        for event in block.events:
+            if event.name in kinds and places.get(event.instruction) is not kinds[event.name]:
+                raise ValueError(
+                    f"the ETDump is of another program or method: got {event.name} at instruction {event.instruction}, "
+                    "where the method has none; give the program and the method that ran"
+                )
+
+
+def host_us(block: Block) -> float:
+    """Microseconds of the method's call in a block, 0 where they were not kept."""
+    return sum(event.end - event.start for event in block.events if event.name == METHOD_EVENT) / 1e3
+
+
+def join_runs(method: str, blocks: Sequence[Block], calls: Sequence[Call], delegates: Sequence[Delegate]) -> list[Run]:
+    """A run for each call. Those whose events were not kept have none.
+
+    Args:
+        method: the method that was called.
+        blocks: of an ETDump that was begun before the first of `calls` and holds no other calls.
+        calls: in order.
+        delegates: of the method.
+    """
+    backends = {delegate.instruction: delegate.backend_id for delegate in delegates}
+    executed = [block for block in blocks if block.name == EXECUTE_BLOCK]
+    executed += [Block(EXECUTE_BLOCK, [])] * (len(calls) - len(executed))
+    with without_garbage_collection():
+        return [
+            _run(method, number, call, list(_events(block.events, backends)))
+            for number, (call, block) in enumerate(zip(calls, executed, strict=True))
+        ]
+
+
+def _run(method: str, number: int, call: Call, events: list[Event]) -> Run:
+    used = {
+        str(event.instruction): profile
+        for event in events
+        if event.kind == "delegate" and isinstance(profile := event.metadata.get("profile"), int)
+    }
+    return Run(method, number, call.wall_us, call.shapes, call.dtypes, used, events)
+
+
+def _events(traced: Sequence[TracedEvent], backends: Mapping[int, str]) -> Iterator[Event]:
+    whole = next((event for event in traced if event.name == METHOD_EVENT), None)
+    begin = whole.start if whole else min((event.start for event in traced), default=0)
+    # What encloses others comes first.
+    for item in sorted(traced, key=lambda event: (event.start, -event.end)):
+        kind = _kind(item, backends)
+        metadata = _metadata(item.metadata) if kind in ("delegate", "phase", "layer") else {}
+        layer = metadata.pop("instruction", -1) if kind == "layer" else -1
+        yield Event(
+            name=item.name if item.delegate_id is None else str(item.delegate_id),
+            kind=kind,
+            start_us=(item.start - begin) / 1e3,
+            duration_us=max(item.end - item.start, 0) / 1e3,
+            clock="device" if metadata.pop("clock", "host") == "device" else "host",
+            instruction=item.instruction,
+            layer_instruction=layer if isinstance(layer, int) else -1,
+            metadata=metadata,
+        )
+
+
+def _kind(event: TracedEvent, backends: Mapping[int, str]) -> EventKind:
+    if event.delegate_id is None:
+        return _KINDS.get(event.name, "other")
+    if event.delegate_id == DELEGATE_EVENT:
+        return "delegate"
+    if str(event.delegate_id).startswith(_PREFIX):
+        return "phase"
+    return "layer" if backends.get(event.instruction) == BACKEND else "other"
+
+
+def _metadata(raw: bytes) -> dict[str, Any]:
+    return dict(_parsed(raw)) if raw else {}
+
+
+@lru_cache(1024)
+def _parsed(raw: bytes) -> Mapping[str, Any]:
+    return _object(_json(raw))
+
+
+def _json(raw: bytes) -> Any:
+    try:
+        return json.loads(raw)
+    except (ValueError, RecursionError):
+        return None
+
+
+def _object(value: object) -> Mapping[str, Any]:
+    return cast("Mapping[str, Any]", value) if isinstance(value, dict) else {}
+
+
+def _list(value: object) -> Sequence[Any]:
+    return cast("Sequence[Any]", value) if isinstance(value, list) else ()
+
+
+def _engine(delegate: pte.Delegate) -> Engine:
+    data = bytes(delegate.blob)
+    blob = _native.parse_blob(data)
+    record = blob.metadata.record
+    begin, size = (int.from_bytes(data[at : at + 4], "little") for at in (4, 8))
+    ours = _object(_object(_json(data[begin : begin + size])).get("executorch_tensorrt"))
+    return Engine(
+        engine_id=record.engine_id if record else "",
+        kind=record.engine_kind if record else "tensorrt",
+        size_bytes=blob.engine_size,
+        signature=record.signature if record else "",
+        input_names=[item.name for item in blob.metadata.inputs],
+        profiles=record.profiles.profiles if record else [],
+        sources={handle: _source(item) for handle, item in _object(ours.get("sources")).items()},
+        layer_handles=[_handles(item) for item in _list(ours.get("layers"))],
+    )
+
+
+def _source(value: object) -> Source:
+    texts = {key: text for key, text in _object(value).items() if isinstance(text, str)}
+    return Source(texts.get("op", ""), texts.get("module", ""), texts.get("location", ""))
+
+
+def _handles(value: object) -> dict[str, list[int]]:
+    return {
+        instruction: [handle for handle in _list(handles) if type(handle) is int]
+        for instruction, handles in _object(value).items()
+    }

@@ -1,0 +1,166 @@
+"""From JSON values to dataclasses, with every field checked."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable
+from functools import lru_cache
+from types import UnionType
+from typing import Any, Literal, TypeVar, Union, cast, get_args, get_origin, get_type_hints
+
+_T = TypeVar("_T")
+_Build = Callable[[Any], Any]
+_LARGEST = 1e18
+
+
+class MismatchError(ValueError):
+    """A value is not as its field says."""
+
+    def __init__(self, got: object, allowed: str) -> None:
+        super().__init__(got, allowed)
+        self.path = ""
+        self._got = f"{got!r:.40}"
+        self._allowed = allowed
+
+    def __str__(self) -> str:
+        return f"{self.path.lstrip('.') or 'all of it'}: got {self._got}, allowed {self._allowed}"
+
+    def inside(self, step: str) -> MismatchError:
+        """The same, told from one level further out."""
+        self.path = step + self.path
+        return self
+
+
+def build(kind: type[_T], value: object) -> _T:
+    """A dataclass from what `json.loads` gave. Keys that it lacks are passed over; absent ones take their defaults.
+
+    Raises:
+        MismatchError: a field is missing or has another type; the message names it.
+    """
+    return _builder(kind)(value)
+
+
+@lru_cache(None)
+def _builder(hint: Any) -> _Build:
+    origin, arguments = get_origin(hint), get_args(hint)
+    if hint is Any:
+        return lambda value: value
+    if dataclasses.is_dataclass(hint):
+        return _dataclass(hint)
+    if origin in (Union, UnionType):
+        return _union(arguments)
+    if origin is Literal:
+        return _literal(arguments)
+    if origin is list:
+        return _list(_builder(arguments[0]))
+    if origin is tuple:
+        return _tuple([_builder(argument) for argument in arguments])
+    if origin is dict:
+        return _dict(_builder(arguments[1]))
+    return _scalar(hint)
+
+
+def _dataclass(kind: Any) -> _Build:
+    hints = get_type_hints(kind)
+    fields = dataclasses.fields(kind)
+    builders = [(field.name, _builder(hints[field.name])) for field in fields]
+    absent = dataclasses.MISSING
+    required = {field.name for field in fields if field.default is absent and field.default_factory is absent}
+
+    def make(value: Any) -> Any:
+        _expect(isinstance(value, dict), value, "an object")
+        if missing := required - value.keys():
+            raise MismatchError("nothing", "a value").inside(f".{min(missing)}")
+        found: dict[str, Any] = {}
+        name = ""
+        try:
+            for name, inner in builders:
+                if name in value:
+                    found[name] = inner(value[name])
+        except MismatchError as error:
+            raise error.inside(f".{name}") from None
+        return kind(**found)
+
+    return make
+
+
+def _list(inner: _Build) -> _Build:
+    def make(value: Any) -> list[Any]:
+        _expect(isinstance(value, list), value, "a list")
+        found: list[Any] = []
+        try:
+            for item in value:
+                found.append(inner(item))  # its length says where it failed
+        except MismatchError as error:
+            raise error.inside(f"[{len(found)}]") from None
+        return found
+
+    return make
+
+
+def _tuple(inners: list[_Build]) -> _Build:
+    def make(value: Any) -> tuple[Any, ...]:
+        if type(value) is not list or len(cast("list[Any]", value)) != len(inners):
+            raise MismatchError(cast("object", value), f"a list of {len(inners)}")
+        return tuple(inner(item) for inner, item in zip(inners, cast("list[Any]", value), strict=True))
+
+    return make
+
+
+def _union(arguments: tuple[Any, ...]) -> _Build:
+    """Of None and one type, or of plain types."""
+    inners = [_builder(argument) for argument in arguments if argument is not type(None)]
+    if len(inners) == 1:
+        return lambda value: None if value is None and type(None) in arguments else inners[0](value)
+
+    def make(value: Any) -> Any:
+        _expect(type(value) in arguments, value, " or ".join(argument.__name__ for argument in arguments))
+        return value
+
+    return make
+
+
+def _dict(inner: _Build) -> _Build:
+    def make(value: Any) -> dict[str, Any]:
+        _expect(isinstance(value, dict), value, "an object")
+        found: dict[str, Any] = {}
+        key = ""
+        try:
+            for key, item in value.items():
+                found[key] = inner(item)
+        except MismatchError as error:
+            raise error.inside(f".{key:.40}") from None
+        return found
+
+    return make
+
+
+def _literal(allowed: tuple[Any, ...]) -> _Build:
+    def make(value: Any) -> Any:
+        # A list is no key.
+        _expect(isinstance(value, str) and value in allowed, value, ", ".join(map(repr, allowed)))
+        return value
+
+    return make
+
+
+def _scalar(kind: type) -> _Build:
+    if kind is float:
+        return _number
+
+    def make(value: Any) -> Any:
+        _expect(type(value) is kind, value, kind.__name__)  # bool is an int, and not allowed as one
+        return value
+
+    return make
+
+
+def _number(value: Any) -> float:
+    if type(value) in (float, int) and abs(value) < _LARGEST:  # infinite ones and NaN are not
+        return value
+    raise MismatchError(value, f"a number below {_LARGEST:g}")
+
+
+def _expect(condition: bool, got: object, allowed: str) -> None:
+    if not condition:
+        raise MismatchError(got, allowed)
