@@ -1,0 +1,36 @@
+"""Pure functions from a session to what a report shows."""
+
+from executorch_tensorrt.profiling.processors.comparison import Change, Comparison, compare
+from executorch_tensorrt.profiling.processors.findings import Finding, findings
+from executorch_tensorrt.profiling.processors.gaps import Gap, OperatorTime, gaps
+from executorch_tensorrt.profiling.processors.layers import Layer, layers
+from executorch_tensorrt.profiling.processors.phases import DelegatePhases, Phase, phases
+from executorch_tensorrt.profiling.processors.profiles import ProfileCost, ShapeCost, profile_costs
+from executorch_tensorrt.profiling.processors.regions import Region, regions
+from executorch_tensorrt.profiling.processors.spread import RunSpread, spread, typical_run
+from executorch_tensorrt.profiling.processors.times import Times
+
+__all__ = [
+    "Change",
+    "Comparison",
+    "DelegatePhases",
+    "Finding",
+    "Gap",
+    "Layer",
+    "OperatorTime",
+    "Phase",
+    "ProfileCost",
+    "Region",
+    "RunSpread",
+    "ShapeCost",
+    "Times",
+    "compare",
+    "findings",
+    "gaps",
+    "layers",
+    "phases",
+    "profile_costs",
+    "regions",
+    "spread",
+    "typical_run",
+]
