@@ -31,6 +31,7 @@ def test_wheel_holds_package_library_headers_and_types(wheel: Path) -> None:
         "executorch_tensorrt/_native.pyi",
         "executorch_tensorrt/py.typed",
         "executorch_tensorrt/lib/libexecutorch_tensorrt.so",
+        "executorch_tensorrt/profiling/renderers/templates/report.html.jinja",
         "executorch_tensorrt/include/executorch_tensorrt/optimization_profile_guard.h",
     ):
         assert name in names

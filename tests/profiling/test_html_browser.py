@@ -1,0 +1,141 @@
+"""The page in headless Chromium."""
+
+from __future__ import annotations
+
+import re
+import shutil
+import subprocess
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from session_factory import encoder_session, renamed, tiny_session
+
+from executorch_tensorrt.profiling.renderers import html
+
+CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
+pytestmark = pytest.mark.skipif(CHROMIUM is None, reason="no Chromium: apt-get install chromium")
+
+ATTACK = "document.title='pwned'"
+HOSTILE = f'</script><script>{ATTACK}</script>"\'><img src=x onerror="{ATTACK}">\x07\u202e\ud800é'
+
+Open = Callable[..., str]
+
+
+@pytest.fixture
+def opened(tmp_path: Path) -> Open:
+    """Opens a page from disk, runs a script in it, and gives the document back. The console must stay empty."""
+
+    def open_page(text: str, script: str = "") -> str:
+        if script:
+            text = re.sub(r'<meta http-equiv="Content-Security-Policy"[^>]*>', "", text)
+            # What changes is drawn with the next frame, which may come after the dump; or before printing.
+            script += "window.dispatchEvent(new Event('beforeprint'));"
+            text = text.replace("</body>", f"<script>{script}</script></body>")
+        path = tmp_path / "report.html"
+        path.write_text(text, encoding="utf-8")
+        flags = "--headless --no-sandbox --disable-gpu --enable-logging=stderr --virtual-time-budget=2000 --dump-dom"
+        done = subprocess.run(
+            [
+                str(CHROMIUM),
+                *flags.split(),
+                f"--user-data-dir={tmp_path / 'profile'}",
+                "--window-size=1280,2000",
+                path.as_uri(),
+            ],
+            capture_output=True,
+            text=True,
+            timeout=60,
+            check=True,
+        )
+        console = [line for line in done.stderr.splitlines() if "CONSOLE" in line]
+        assert not console, console
+        return done.stdout
+
+    return open_page
+
+
+def bars(document: str) -> list[str]:
+    chart = document[document.index('class="tl-chart"') : document.index('class="tl-detail"')]
+    return re.findall(r'<rect [^>]*class="bar ([^"]*)"', chart)
+
+
+def test_page_draws_the_timeline(opened: Open) -> None:
+    drawn = bars(opened(html.render(encoder_session(runs=6))))
+    assert {"method", "call", "foreign", "operator", "enqueue-host", "layer-0"} <= set(drawn)
+    assert len(drawn) > 60
+
+
+def test_page_of_no_runs_opens(opened: Open) -> None:
+    assert "No calls were captured." in opened(html.render(tiny_session(runs=[], delegates=[])))
+
+
+def test_page_does_not_run_hostile_names(opened: Open) -> None:
+    document = opened(html.render(renamed(encoder_session(runs=3), HOSTILE)))
+    assert "<title>pwned</title>" not in document
+    assert "<img" not in document
+    assert len(bars(document)) > 60
+
+
+def test_page_folds_long_tables(opened: Open) -> None:
+    document = opened(html.render(encoder_session(runs=6)))
+    assert "Show all 144 rows" in document
+
+
+def keys(*pressed: str) -> str:
+    presses = "".join(
+        f"chart.dispatchEvent(new KeyboardEvent('keydown', {{key: '{key}', bubbles: true}}));" for key in pressed
+    )
+    return f"const chart = document.querySelector('.tl-chart'); {presses}"
+
+
+def test_timeline_zooms_and_moves_by_keyboard(opened: Open) -> None:
+    page = html.render(encoder_session(runs=6))
+    assert len(bars(opened(page, keys("+", "+", "+", "+", "d")))) < len(bars(opened(page)))
+
+
+def test_timeline_describes_the_bar_that_keys_select(opened: Open) -> None:
+    document = opened(html.render(tiny_session()), keys("ArrowDown", "ArrowDown"))
+    detail = document[document.index('class="tl-detail"') :]
+    assert "<h3>TensorRTBackend 0</h3>" in detail
+    assert "<dt>staged_bytes</dt><dd>64</dd>" in detail
+    assert 'class="selected"' in document
+
+
+def test_timeline_finds_layers_by_module(opened: Open) -> None:
+    script = """const search = document.querySelector('#timeline input[type=search]');
+        search.value = 'layer.1.intermediate.dense'; search.dispatchEvent(new Event('input'));"""
+    document = opened(html.render(encoder_session(runs=6)), script)
+    assert re.search(r"1 bar, [\d.]+ .s together", document)
+    assert sum("dim" in style for style in bars(document)) == len(bars(document)) - 1
+
+
+def test_timeline_shows_the_call_that_is_chosen(opened: Open) -> None:
+    first = tiny_session().runs[0]
+    session = tiny_session(runs=[first, replace(first, number=1, wall_us=120.0)])
+    assert "Run 1 of forward" in opened(html.render(session), "document.querySelector('[data-action=next]').click();")
+
+
+def test_table_sorts_by_number(opened: Open) -> None:
+    script = """const table = document.getElementById('host-table');
+        table.tHead.rows[0].cells[1].querySelector('button').click();
+        document.title = [...table.tBodies[0].rows].map((row) => row.cells[0].textContent).join('|');"""
+    title = re.search("<title>(.*)</title>", opened(html.render(encoder_session(runs=6)), script))
+    assert title is not None
+    assert title[1].endswith("XnnpackBackend 1")
+
+
+def test_table_filters_layers(opened: Open) -> None:
+    script = """const filter = document.querySelector('input[data-filter=layers-table]');
+        filter.value = 'layer.5.output.dense'; filter.dispatchEvent(new Event('input'));
+        const rows = [...document.getElementById('layers-table').tBodies[0].rows];
+        document.title = rows.filter((row) => !row.hidden).length;"""
+    assert "<title>2</title>" in opened(html.render(encoder_session(runs=6)), script)
+
+
+def test_theme_changes_and_is_remembered(opened: Open) -> None:
+    script = "document.getElementById('theme').click(); document.title = localStorage.getItem('etrt-theme');"
+    document = opened(html.render(tiny_session()), script)
+    assert 'data-theme="dark"' in document
+    assert "<title>dark</title>" in document
