@@ -42,7 +42,17 @@ def test_demo_prints_answers_phases_and_the_difference(
     result = etrt("demo", "--output", tmp_path / "out")
     assert folders == [tmp_path / "out"]
     assert "thinking" in result.stderr
-    for text in ("what is red?", "Tomatoes", "0.750", "3 ms", "7 ms", "1.5e-07, over 2 texts", "90.0 MB", "12.5 s"):
+    for text in (
+        "what is red?",
+        "Tomatoes",
+        "0.750",
+        "3 ms",
+        "7 ms",
+        "1.5e-07, over 2 texts",
+        "90.0 MB",
+        "12.5 s",
+        "report.html",
+    ):
         assert text in result.stdout
 
 

@@ -84,6 +84,7 @@ def check_summary(summary: dict[str, Any], folder: Path) -> None:
     assert all(0 <= time < 1e6 for time in summary["phases_us"].values())
     assert summary["phases_us"]["delegate"] >= summary["phases_us"]["enqueue_host"]
     assert summary["export_seconds"] > 0
+    assert "Which delegate regions ran" in (folder / "report.html").read_text(encoding="utf-8")
 
 
 def test_run_demo_writes_what_it_returns_and_exports_once(tmp_path: Path) -> None:

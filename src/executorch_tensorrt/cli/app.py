@@ -6,9 +6,12 @@ import click
 
 from executorch_tensorrt import __version__
 from executorch_tensorrt.cli.demo import demo_command
+from executorch_tensorrt.cli.doctor import doctor_command
 from executorch_tensorrt.cli.export import export_command
 from executorch_tensorrt.cli.failures import Group
 from executorch_tensorrt.cli.inspect import inspect_command
+from executorch_tensorrt.cli.profile import profile_command
+from executorch_tensorrt.cli.report import report_command
 from executorch_tensorrt.cli.run import run_command
 
 
@@ -17,7 +20,7 @@ from executorch_tensorrt.cli.run import run_command
 @click.version_option(__version__, prog_name="etrt", message="%(prog)s %(version)s")
 @click.pass_context
 def app(ctx: click.Context, debug: bool) -> None:
-    """Export, run and inspect ExecuTorch programs with TensorRT engines.
+    """Export, run, inspect and profile ExecuTorch programs with TensorRT engines.
 
     Exit codes: 0 success; 2 a mistake in what was given (file, input, option), told in one line; 1 another failure.
     """
@@ -26,7 +29,16 @@ def app(ctx: click.Context, debug: bool) -> None:
         click.echo(ctx.get_help())
 
 
-for command in (export_command, run_command, inspect_command, demo_command):
+COMMANDS = (
+    export_command,
+    run_command,
+    inspect_command,
+    profile_command,
+    report_command,
+    demo_command,
+    doctor_command,
+)
+for command in COMMANDS:
     app.add_command(command)
 
 

@@ -15,9 +15,23 @@ from typing import TYPE_CHECKING, Any, cast
 
 import click
 
+from executorch_tensorrt.words import bytes_text, microseconds_text, shape_text
+
 if TYPE_CHECKING:
     from rich.console import Console
     from rich.table import Table
+
+__all__ = [
+    "bytes_text",
+    "microseconds_text",
+    "only_our_warnings",
+    "print_json",
+    "printable",
+    "progress",
+    "shape_text",
+    "stdout",
+    "table",
+]
 
 _WIDTH_OF_FILES = 140
 
@@ -65,30 +79,6 @@ def printable(text: str) -> str:
     return "".join(
         char if char.isprintable() or char == "\n" else char.encode("unicode_escape").decode() for char in text
     )
-
-
-def bytes_text(size: int) -> str:
-    """1234567 -> 1.2 MB"""
-    if size < 1000:
-        return f"{size} B"
-    value, unit = size / 1e3, "kB"
-    for larger in ("MB", "GB"):
-        if value >= 1000:
-            value, unit = value / 1e3, larger
-    return f"{value:.1f} {unit}"
-
-
-def shape_text(shape: Sequence[object]) -> str:
-    """As Python writes a tuple: (1, 64), (3,), ()."""
-    return f"({', '.join(map(str, shape))}{',' if len(shape) == 1 else ''})"
-
-
-def microseconds_text(value: float) -> str:
-    """12.3 µs, 1.23 ms, 4.56 s"""
-    for limit, scale, unit in ((1e3, 1, "µs"), (1e6, 1e3, "ms")):
-        if value < limit:
-            return f"{value / scale:.3g} {unit}"
-    return f"{value / 1e6:.3g} s"
 
 
 @contextmanager

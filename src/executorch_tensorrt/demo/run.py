@@ -15,15 +15,17 @@ from executorch_tensorrt.demo.kept import KeptExport, kept_export, versions
 from executorch_tensorrt.demo.phases import medians, merged, phase_times
 from executorch_tensorrt.demo.search import Embedded, best_matches, embed
 from executorch_tensorrt.demo.texts import PASSAGES, QUERIES
+from executorch_tensorrt.profiling import capture
+from executorch_tensorrt.profiling.renderers.html import render
 from executorch_tensorrt.runtime import Module
 from executorch_tensorrt.runtime.module import write_atomically
 
 
 def run_demo(folder: Path, step: Callable[[str], None], load: Callable[[], Encoder] = load_encoder) -> dict[str, Any]:
-    """Runs the demo and writes `summary.json` into `folder`.
+    """Runs the demo and writes `summary.json`, `session.json` and `report.html` into `folder`.
 
     Args:
-        folder: where the program, its ETRecord, two ETDumps and the summary go.
+        folder: where the program, its ETRecord, two ETDumps, the summary, the profile and its report go.
         step: called with a line of text when a step begins.
         load: makes the encoder.
 
@@ -45,6 +47,8 @@ def run_demo(folder: Path, step: Callable[[str], None], load: Callable[[], Encod
     passages = embed(module, encoder, [passage.text for passage in PASSAGES], folder / "passages.etdp")
     step("comparing with eager PyTorch")
     error = _largest_difference(encoder, queries, passages)
+    step("profiling layers, and writing the report")
+    _write_report(folder, kept, encoder)
     step("reading the ETDumps with ExecuTorch's Inspector")
     summary = {
         "max_abs_error": error,
@@ -62,6 +66,13 @@ def run_demo(folder: Path, step: Callable[[str], None], load: Callable[[], Encod
     }
     write_atomically(folder / "summary.json", f"{json.dumps(summary, indent=2)}\n".encode())
     return summary
+
+
+def _write_report(folder: Path, kept: KeptExport, encoder: Encoder) -> None:
+    texts = [*QUERIES, *(passage.text for passage in PASSAGES[: len(QUERIES)])]
+    session = capture(kept.program, [encoder.tokens(text) for text in texts], runs=2 * len(texts), warmup=1)
+    session.save(folder)
+    write_atomically(folder / "report.html", render(session).encode())
 
 
 def _largest_difference(encoder: Encoder, queries: Embedded, passages: Embedded) -> float:

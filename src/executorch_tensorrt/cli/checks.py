@@ -1,0 +1,85 @@
+"""What `etrt doctor` finds out, as JSON values."""
+
+from __future__ import annotations
+
+import ctypes
+import platform
+from importlib.metadata import PackageNotFoundError, version
+from typing import Any
+
+from executorch_tensorrt import _native
+from executorch_tensorrt.profiling.machine import describe_machine
+
+_PACKAGES = (
+    "executorch-tensorrt", "executorch", "numpy", "torch", "torch-tensorrt", "tensorrt", "tensorrt-rtx", "transformers",
+)  # fmt: skip
+_LIBRARIES = (
+    ("CUDA runtime", ("libcudart.so.13", "libcudart.so.12", "libcudart.so")),
+    ("TensorRT", ("libnvinfer.so.11", "libnvinfer.so.10", "libnvinfer.so.8", "libnvinfer.so")),
+    ("TensorRT-RTX", ("libtensorrt_rtx.so.1", "libtensorrt_rtx.so")),
+)
+_KINDS = ("cpu", "tensorrt", "tensorrt_rtx")
+_COMPUTE_MAJOR, _COMPUTE_MINOR = 75, 76
+
+
+def examine() -> dict[str, Any]:
+    """Everything that the command shows. Nothing is changed, and a missing part is no error."""
+    runs = set(_native.engine_runtimes())
+    packages = {name: _version(name) or "not installed" for name in _PACKAGES}
+    return {
+        "versions": {"python": platform.python_version(), **packages},
+        "machine": describe_machine(),
+        "cuda": _cuda(),
+        "libraries": [_library(name, files) for name, files in _LIBRARIES],
+        "backend_registered": _native.backend_is_registered(),
+        "engines": [
+            {"kind": kind, "runs": kind in runs, "reason": "" if kind in runs else "no runtime for it is loaded"}
+            for kind in sorted({*_KINDS, *runs})
+        ],
+        "tracing_compiled_in": _native.tracing_compiled_in(),
+    }
+
+
+def _version(package: str) -> str | None:
+    try:
+        return version(package)
+    except PackageNotFoundError:
+        return None
+
+
+def _library(name: str, files: tuple[str, ...]) -> dict[str, str]:
+    for file in files:
+        try:
+            ctypes.CDLL(file)
+        except OSError:
+            continue
+        return {"name": name, "library": file, "problem": ""}
+    return {"name": name, "library": "", "problem": f"none of {', '.join(files)} is on the library path"}
+
+
+def _cuda() -> dict[str, Any]:
+    found: dict[str, Any] = {"driver": "", "problem": "", "devices": []}
+    try:
+        driver = ctypes.CDLL("libcuda.so.1")
+    except OSError:
+        return {**found, "problem": "libcuda.so.1 is not on the library path; the machine may have no NVIDIA driver"}
+    number, count = ctypes.c_int(), ctypes.c_int()
+    code = driver.cuInit(0) or driver.cuDriverGetVersion(ctypes.byref(number))
+    if code := code or driver.cuDeviceGetCount(ctypes.byref(count)):
+        return {**found, "problem": f"the driver answers with CUDA error {code}"}
+    found["driver"] = f"{number.value // 1000}.{number.value % 1000 // 10}"
+    found["devices"] = [_device(driver, index) for index in range(count.value)]
+    return found
+
+
+def _device(driver: ctypes.CDLL, index: int) -> dict[str, Any]:
+    device, name, size = ctypes.c_int(), ctypes.create_string_buffer(256), ctypes.c_size_t()
+    driver.cuDeviceGet(ctypes.byref(device), index)
+    driver.cuDeviceGetName(name, len(name), device)
+    driver.cuDeviceTotalMem_v2(ctypes.byref(size), device)
+    numbers: list[int] = []
+    for attribute in (_COMPUTE_MAJOR, _COMPUTE_MINOR):
+        value = ctypes.c_int()
+        driver.cuDeviceGetAttribute(ctypes.byref(value), attribute, device)
+        numbers.append(value.value)
+    return {"name": name.value.decode(errors="replace"), "bytes": size.value, "compute": ".".join(map(str, numbers))}
