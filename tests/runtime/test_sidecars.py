@@ -152,7 +152,8 @@ import resource, sys
 import numpy as np
 from executorch_tensorrt import Module
 
-module = Module(sys.argv[1] + "/rows.pte", profile_level="layers", profile_format="perfetto", profile_path_prefix=sys.argv[1])
+folder = sys.argv[1]
+module = Module(folder + "/rows.pte", profile_level="layers", profile_format="perfetto", profile_path_prefix=folder)
 for _ in range(200):
     (output,) = module.forward(np.ones((2, 4), np.float32))
 import signal
