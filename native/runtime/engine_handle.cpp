@@ -1,13 +1,14 @@
 #include "runtime/engine_handle.h"
 
 #include <executorch/runtime/core/event_tracer_hooks_delegate.h>
-#include <executorch/runtime/core/exec_aten/util/tensor_util.h>
+#include <executorch/runtime/core/exec_aten/util/dim_order_util.h>
 
 #include <algorithm>
 #include <unordered_map>
 #include <utility>
 
 #include "engines/registry.h"
+#include "engines/tensor_shape.h"
 #include "runtime/backend.h"
 #include "runtime/event_scope.h"
 #include "runtime/failure.h"
@@ -18,7 +19,6 @@
 namespace executorch_tensorrt {
 namespace {
 
-using executorch::aten::SizesType;
 using executorch::aten::Tensor;
 using executorch::runtime::Error;
 using executorch::runtime::EValue;
@@ -45,27 +45,6 @@ Status check_argument(const EValue& value, const Binding& binding, const char* s
                             "row-major");
   }
   return {};
-}
-
-bool has_shape(const Tensor& tensor, const Shape& shape) {
-  const auto sizes = tensor.sizes();
-  if (sizes.size() != shape.rank()) {
-    return false;
-  }
-  for (std::size_t d = 0; d < shape.rank(); ++d) {
-    if (sizes[d] != shape[d]) {
-      return false;
-    }
-  }
-  return true;
-}
-
-Error resize(Tensor tensor, const Shape& shape) {
-  SizesType sizes[kMaxRank];
-  for (std::size_t d = 0; d < shape.rank(); ++d) {
-    sizes[d] = static_cast<SizesType>(shape[d]);
-  }
-  return executorch::runtime::resize_tensor(tensor, {sizes, shape.rank()});
 }
 
 }  // namespace
@@ -275,11 +254,11 @@ Status EngineHandle::resize_outputs(const Call& call) {
   for (std::size_t o = 0; o < shapes.size(); ++o) {
     const Tensor tensor = call.args[metadata_.inputs.size() + o]->toTensor();
     before.push_back(make_shape(tensor.sizes()));
-    if (has_shape(tensor, shapes[o]) || resize(tensor, shapes[o]) == Error::Ok) {
+    if (has_shape(tensor, shapes[o]) || resize_tensor(tensor, shapes[o]) == Error::Ok) {
       continue;
     }
     for (std::size_t undo = 0; undo < o; ++undo) {
-      (void)resize(call.args[metadata_.inputs.size() + undo]->toTensor(), before[undo]);
+      (void)resize_tensor(call.args[metadata_.inputs.size() + undo]->toTensor(), before[undo]);
     }
     return invalid_argument("output '" + metadata_.outputs[o].name + "': " + to_string(shapes[o]) +
                             " does not fit the memory that the program planned for it");

@@ -438,7 +438,10 @@ def test_export_refuses_what_is_no_model() -> None:
         ({"engine": "gpu"}, r"engine is not known: got 'gpu', allowed 'cpu'"),
         ({"engine_options": {"fast": True}}, r"engine_options has an unknown entry: got 'fast', allowed none"),
         ({"min_block_size": 0}, r"min_block_size is not valid: got 0, allowed an int from 1"),
-        ({"profiling": "loud"}, r"profiling is not a level: got 'loud', allowed 'off', 'delegate', 'phases', 'layers'"),
+        (
+            {"profiling": "loud"},
+            r"profiling level is not valid: got 'loud', allowed 'off', 'delegate', 'phases', 'lay",
+        ),
     ],
 )
 def test_partitioner_refuses_options(options: dict[str, object], message: str) -> None:

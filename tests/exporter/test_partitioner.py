@@ -171,3 +171,29 @@ def test_partitioner_leaves_mutated_buffers_outside() -> None:
     module = Module(edge.to_executorch().buffer)
     got = [torch.as_tensor(module.forward(torch.ones(2))[0]).tolist() for _ in range(3)]
     assert got == [[1, 1], [2, 2], [3, 3]]
+
+
+@pytest.mark.parametrize("name", ["foo", "aten.foo", "aten.linear.nosuch", "aten", "", "torch.ops.aten"])
+def test_partitioner_refuses_an_operator_that_is_none(name: str) -> None:
+    with pytest.raises(ValueError, match="torch_executed_ops names no operator of torch: got"):
+        TensorRTPartitioner([Input(profiles=ROWS)], torch_executed_ops=[name])
+
+
+def test_partitioner_writes_every_profiling_option_that_is_asked_for(program: ExportedProgram) -> None:
+    asked = {"level": "layers", "format": "trex", "path_prefix": "/traces"}
+    result = TensorRTPartitioner([Input(profiles=ROWS)], profiling=asked)
+    specs = {s.key: bytes(s.value).decode() for s in result._compile_specs("{}") if s.key.startswith("torchtrt")}
+    assert specs == {f"torchtrt_profile_{key}": value for key, value in asked.items()}
+
+
+@pytest.mark.parametrize(
+    ("profiling", "message"),
+    [
+        ({"levels": "off"}, "unknown key: got 'levels', allowed 'level', 'format', 'path_prefix'"),
+        ({"format": "chrome"}, "profiling format is not valid: got 'chrome', allowed 'etdump', 'perfetto', 'trex'"),
+        ({"path_prefix": ""}, "profiling path_prefix is not valid: got '', allowed a folder"),
+    ],
+)
+def test_partitioner_refuses_wrong_profiling(profiling: dict[str, str], message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        TensorRTPartitioner([Input(profiles=ROWS)], profiling=profiling)

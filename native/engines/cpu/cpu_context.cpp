@@ -1,11 +1,12 @@
 #include "engines/cpu/cpu_context.h"
 
 #include <executorch/runtime/core/evalue.h>
-#include <executorch/runtime/core/exec_aten/util/tensor_util.h>
 
 #include <algorithm>
 #include <numeric>
 #include <utility>
+
+#include "engines/tensor_shape.h"
 
 namespace executorch_tensorrt {
 namespace {
@@ -103,13 +104,8 @@ Status CpuContext::set_input_address(std::size_t input, const void* data) {
 Status CpuContext::set_output_address(std::size_t output, void* data, std::size_t nbytes) {
   // The nested output has the shape that its last run left, or its upper bound: give it the shape of this run, or the
   // method refuses memory of this run's size.
-  Tensor tensor = method_->get_output(output).toTensor();
-  SizesType sizes[kMaxRank];
   const Shape& shape = output_shapes_[output];
-  for (std::size_t d = 0; d < shape.rank(); ++d) {
-    sizes[d] = static_cast<SizesType>(shape[d]);
-  }
-  Error error = executorch::runtime::resize_tensor(tensor, {sizes, shape.rank()});
+  Error error = resize_tensor(method_->get_output(output).toTensor(), shape);
   if (error == Error::Ok) {
     error = method_->set_output_data_ptr(data, nbytes, output);
   }
@@ -136,10 +132,10 @@ Status CpuContext::bind_changed_inputs() {
 
 Status CpuContext::check_output_shapes() const {
   for (std::size_t o = 0; o < output_shapes_.size(); ++o) {
-    const Shape got = make_shape(method_->get_output(o).toTensor().sizes());
-    if (got != output_shapes_[o]) {
+    const Tensor& got = method_->get_output(o).toTensor();
+    if (!has_shape(got, output_shapes_[o])) {
       return {StatusCode::kInternal, "cpu engine, method '" + name_ + "': output '" + metadata_.outputs[o].name +
-                                         "' came out as " + to_string(got) + ", inferred was " +
+                                         "' came out as " + to_string(make_shape(got.sizes())) + ", inferred was " +
                                          to_string(output_shapes_[o])};
     }
   }

@@ -82,7 +82,7 @@ def export(
     torch_executed_ops: Iterable[object] = (),
     min_block_size: int = 1,
     partitioners: Sequence[Partitioner] = (),
-    profiling: str | None = None,
+    profiling: str | Mapping[str, str] | None = None,
     engine_options: Mapping[str, Any] | None = None,
     generate_etrecord: bool = False,
     strict: bool = False,
@@ -99,7 +99,7 @@ def export(
         torch_executed_ops: operators to keep out of engines.
         min_block_size: the smallest number of operators worth an engine.
         partitioners: further partitioners for what is left outside.
-        profiling: default profiling level of the engines.
+        profiling: what the engines trace by default: a level, or a dict; see `TensorRTPartitioner`.
         engine_options: options of the engine kind.
         generate_etrecord: keep what `save_etrecord` needs.
         strict: trace with TorchDynamo, see `torch.export.export`.

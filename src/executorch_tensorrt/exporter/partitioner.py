@@ -24,10 +24,9 @@ from executorch_tensorrt.exporter.shapes import ProfileTable, tensor_exprs
 from executorch_tensorrt.exporter.sizes import DeferredTags
 from executorch_tensorrt.exporter.support import Support, delegated_ops, is_size, op_name, propose
 from executorch_tensorrt.inputs import Input
+from executorch_tensorrt.runtime.module import PROFILE_FORMATS, PROFILE_LEVELS
 
 _log = logging.getLogger(__name__)
-
-PROFILE_LEVELS = ("off", "delegate", "phases", "layers")
 
 
 class TensorRTPartitioner(Partitioner):
@@ -43,7 +42,8 @@ class TensorRTPartitioner(Partitioner):
         torch_executed_ops: operators to keep out of engines: `torch.ops.aten.linear.default`, `torch.ops.aten.linear`
             or "aten.linear".
         min_block_size: the smallest number of operators worth an engine.
-        profiling: default profiling level of the engines: "off", "delegate", "phases" or "layers".
+        profiling: what the engines trace unless they are loaded with other options: a level ("off", "delegate",
+            "phases" or "layers"), or a dict with `level`, `format` ("etdump", "perfetto", "trex") and `path_prefix`.
         engine_options: options of the engine kind.
 
     Raises:
@@ -58,22 +58,19 @@ class TensorRTPartitioner(Partitioner):
         engine: str = "cpu",
         torch_executed_ops: Iterable[object] = (),
         min_block_size: int = 1,
-        profiling: str | None = None,
+        profiling: str | Mapping[str, str] | None = None,
         engine_options: Mapping[str, Any] | None = None,
     ) -> None:
         super().__init__()
         if type(min_block_size) is not int or min_block_size < 1:
             raise ValueError(f"min_block_size is not valid: got {min_block_size!r}, allowed an int from 1; correct it.")
-        if profiling is not None and profiling not in PROFILE_LEVELS:
-            allowed = ", ".join(map(repr, PROFILE_LEVELS))
-            raise ValueError(f"profiling is not a level: got {profiling!r}, allowed {allowed}; choose one of them.")
         self._builder = engine_builder(engine)
         self._options = dict(engine_options or {})
         self._builder.check_options(self._options)
         self._inputs = inputs
         self._excluded = frozenset(op_name(op) for op in torch_executed_ops)
         self._min_block_size = min_block_size
-        self._profiling = profiling
+        self._profiling = _profiling_specs(profiling)
         self._preserved: set[object] = set()
         self._tables: dict[object, ProfileTable] = {}
         self.left_outside: dict[str, str] = {}
@@ -125,9 +122,28 @@ class TensorRTPartitioner(Partitioner):
             CompileSpec(ENGINE_SPEC, json.dumps({"kind": self._builder.kind, "options": self._options}).encode()),
             CompileSpec(PROFILES_SPEC, table.encode()),
         ]
-        if self._profiling is not None:
-            specs.append(CompileSpec("torchtrt_profile_level", self._profiling.encode()))
-        return specs
+        return specs + self._profiling
+
+
+_PROFILING_WORDS: Mapping[str, tuple[str, ...]] = {
+    "level": PROFILE_LEVELS,
+    "format": PROFILE_FORMATS,
+    "path_prefix": (),
+}
+
+
+def _profiling_specs(profiling: str | Mapping[str, str] | None) -> list[CompileSpec]:
+    """The defaults that a program carries for its engines' profiling options."""
+    options = {"level": profiling} if isinstance(profiling, str) else dict(profiling or {})
+    for key, value in options.items():
+        if key not in _PROFILING_WORDS:
+            allowed = ", ".join(map(repr, _PROFILING_WORDS))
+            raise ValueError(f"profiling has an unknown key: got {key!r}, allowed {allowed}; correct it.")
+        words = _PROFILING_WORDS[key]
+        if not isinstance(value, str) or not value or (words and value not in words):
+            allowed = ", ".join(map(repr, words)) or "a folder"
+            raise ValueError(f"profiling {key} is not valid: got {value!r}, allowed {allowed}; choose one of them.")
+    return [CompileSpec(f"torchtrt_profile_{key}", value.encode()) for key, value in options.items()]
 
 
 def _domain(program: ExportedProgram) -> object:

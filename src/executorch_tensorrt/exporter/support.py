@@ -34,11 +34,26 @@ def op_name(op: object) -> str:
     if found is not None:
         return str(found)
     if isinstance(op, str):
-        return op.removeprefix("torch.ops.").replace("::", ".")
+        return _known(op.removeprefix("torch.ops.").replace("::", "."))
     raise TypeError(
         f"torch_executed_ops has a wrong entry: got {op!r}, allowed torch.ops.aten.linear.default, "
         'torch.ops.aten.linear or "aten.linear"; name an operator.'
     )
+
+
+def _known(name: str) -> str:
+    try:
+        found: Any = torch.ops
+        for part in name.split("."):
+            found = getattr(found, part)
+    except (AttributeError, RuntimeError):
+        found = None
+    if not isinstance(found, (torch._ops.OpOverload, torch._ops.OpOverloadPacket)):
+        raise ValueError(
+            f"torch_executed_ops names no operator of torch: got {name!r}, allowed such as 'aten.linear' or "
+            "'aten.linear.default'; correct it."
+        )
+    return name
 
 
 def is_size(node: torch.fx.Node) -> bool:
