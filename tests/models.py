@@ -114,3 +114,25 @@ def two_inputs() -> Exported:
     sequence = profiles((2, 4, 8), (9, 16, 32), head=(1,))
     inputs = [Input(profiles=sequence, dtype=torch.int64, shared_dims={1: "sequence"}) for _ in range(2)]
     return _export(_TwoInputs(), inputs)
+
+
+class _Edges(torch.nn.Module):
+    def forward(self, scale: torch.Tensor, x: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
+        return x[:, :0] * 2, x * scale, x.sum()
+
+
+@cache
+def edge_shapes() -> Exported:
+    """scale float32 [], x float32 [rows, 4] (profile 0: 1..3, profile 1: 2..8) -> [rows, 0], [rows, 4], []."""
+    return _export(_Edges(), [Input(shape=()), Input(profiles=profiles((1, 2, 3), (2, 4, 8), tail=(4,)))])
+
+
+class _NoInputs(torch.nn.Module):
+    def forward(self) -> torch.Tensor:
+        return torch.ones(2) * 3
+
+
+@cache
+def no_inputs() -> Exported:
+    """Nothing -> float32 [2]."""
+    return _export(_NoInputs(), [])

@@ -11,7 +11,7 @@ from subprocess import CompletedProcess
 import numpy as np
 import pytest
 import torch
-from models import decode_first, mixed, rows, static_beside_dynamic, two_inputs
+from models import decode_first, edge_shapes, mixed, no_inputs, rows, static_beside_dynamic, two_inputs
 
 from executorch_tensorrt import ExecuTorchError, Module
 
@@ -86,6 +86,24 @@ def test_zero_dim_outputs_and_integers_come_back() -> None:
     assert torch.equal(kept, ids)
     assert total.shape == ()
     assert total.item() == 45.0
+
+
+@pytest.mark.parametrize("index", [0, 1])
+def test_zero_size_outputs_and_zero_dim_inputs_work_in_every_profile(index: int) -> None:
+    module = Module(edge_shapes().buffer, optimization_profile=index)
+    for size in (2, 3):
+        inputs = [torch.tensor(1.5), torch.randn(size, 4)]
+        torch.testing.assert_close(module.forward(*inputs), edge_shapes().eager(*inputs))
+    (empty, scaled, _) = module.forward(2, np.ones((2, 4), np.float32))  # a number for the 0-d input
+    assert empty.shape == (2, 0)
+    np.testing.assert_array_equal(scaled, np.full((2, 4), 2.0))
+
+
+def test_method_without_inputs_runs() -> None:
+    module = Module(no_inputs().buffer)
+    np.testing.assert_array_equal(module.forward()[0], [3.0, 3.0])
+    with pytest.raises(ValueError, match="got 1 inputs, allowed 0"):
+        module.forward(np.ones(2, np.float32))
 
 
 def test_inputs_that_share_a_dim_must_agree() -> None:
