@@ -1,5 +1,7 @@
 #include "engines/cpu/cpu_context.h"
 
+#include <executorch/runtime/backend/backend_options_map.h>
+#include <executorch/runtime/backend/options.h>
 #include <executorch/runtime/core/evalue.h>
 
 #include <algorithm>
@@ -68,7 +70,17 @@ Result<std::unique_ptr<ExecutionContext>> CpuContext::create(const executorch::r
 }
 
 Status CpuContext::load(const executorch::runtime::Program& program) {
-  auto method = program.load_method(name_.c_str(), &memory_manager_, tracer_.get());
+  // The profiles' methods hold the same weights: XNNPACK packs them once for all of them.
+  executorch::runtime::BackendOptions<1> xnnpack;
+  executorch::runtime::LoadBackendOptionsMap options;
+  Error error = xnnpack.set_option("weight_cache_enabled", true);
+  if (error == Error::Ok) {
+    error = options.set_options("XnnpackBackend", xnnpack.view());
+  }
+  if (error != Error::Ok) {
+    return engine_error(name_, "does not take its options", error);
+  }
+  auto method = program.load_method(name_.c_str(), &memory_manager_, tracer_.get(), nullptr, &options);
   if (!method.ok()) {
     return engine_error(name_, "does not load", method.error());
   }
