@@ -5,7 +5,8 @@ VENV ?= .venv
 BIN := $(VENV)/bin
 PIP_FLAGS := --disable-pip-version-check --no-input -q
 
-NATIVE := CMakeLists.txt pyproject.toml $(shell find native tests/native benchmarks/native -type f)
+NATIVE := CMakeLists.txt pyproject.toml \
+  $(shell find native tests/native benchmarks/native -name '*.cpp' -o -name '*.h' -o -name CMakeLists.txt)
 
 .PHONY: demo test lint format build lock bench clean help
 

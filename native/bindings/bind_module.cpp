@@ -1,7 +1,6 @@
 #include <executorch/extension/data_loader/buffer_data_loader.h>
 #include <executorch/extension/module/module.h>
 #include <executorch/extension/tensor/tensor_ptr.h>
-#include <executorch/runtime/core/device_allocator.h>
 #include <nanobind/stl/optional.h>
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/vector.h>
@@ -13,7 +12,8 @@
 
 #include "bindings/arrays.h"
 #include "bindings/bindings.h"
-#include "core/shape.h"
+#include "bindings/failure.h"
+#include "bindings/method_info.h"
 #include "executorch_tensorrt/last_error.h"
 #include "runtime/backend.h"
 #include "runtime/bounded_etdump.h"
@@ -33,80 +33,6 @@ using executorch::runtime::LoadBackendOptionsMap;
 using executorch::runtime::Program;
 using executorch::runtime::Tag;
 using EtModule = executorch::extension::Module;
-
-// Becomes executorch_tensorrt.ExecuTorchError.
-struct ExecuTorchFailure : std::runtime_error {
-  using std::runtime_error::runtime_error;
-};
-
-// "InvalidArgument", without ExecuTorch's "Error::".
-std::string error_name(Error error) {
-  const std::string name = executorch::runtime::to_string(error);
-  const std::size_t colon = name.rfind(':');
-  return colon == std::string::npos ? name : name.substr(colon + 1);
-}
-
-[[noreturn]] void raise(const std::string& what, Error error) {
-  std::string text = take_last_error();
-  if (text.empty()) {
-    text = what;
-  }
-  text += std::string(" [") + error_name(error) + "]";
-  switch (error) {
-    case Error::InvalidArgument:
-      throw nb::value_error(text.c_str());
-    case Error::MemoryAllocationFailed:
-      PyErr_SetString(PyExc_MemoryError, text.c_str());
-      throw nb::python_error();
-    default:
-      throw ExecuTorchFailure(text);
-  }
-}
-
-void check(const std::string& what, Error error) {
-  if (error != Error::Ok) {
-    raise(what, error);
-  }
-}
-
-struct TensorMeta {
-  ScalarType dtype;
-  std::vector<std::int64_t> sizes;  // upper bounds
-};
-
-struct ValueMeta {
-  Tag tag;
-  std::optional<TensorMeta> tensor;
-};
-
-struct MethodInfo {
-  std::string name;
-  std::vector<ValueMeta> inputs;
-  std::vector<ValueMeta> outputs;
-  std::vector<std::string> backends;
-  std::string missing_device;  // e.g. "cuda:0", when the method plans memory on a device that is not here
-};
-
-std::string missing_device(const executorch::runtime::MethodMeta& meta) {
-  for (std::size_t b = 0; b < meta.num_memory_planned_buffers(); ++b) {
-    const auto device = meta.memory_planned_buffer_device(b);
-    if (device.ok() && !device->is_cpu() && executorch::runtime::get_device_allocator(device->type()) == nullptr) {
-      return "cuda:" + std::to_string(device->index());  // ExecuTorch 1.5 knows no other
-    }
-  }
-  return "";
-}
-
-ValueMeta value_meta(Tag tag, const executorch::runtime::Result<executorch::runtime::TensorInfo>& info) {
-  ValueMeta meta{tag, std::nullopt};
-  if (tag == Tag::Tensor && info.ok()) {
-    const auto sizes = info->sizes();
-    meta.tensor = TensorMeta{static_cast<ScalarType>(info->scalar_type()), {sizes.begin(), sizes.end()}};
-  }
-  return meta;
-}
-
-std::string shape_text(const std::vector<std::int64_t>& dims) { return to_string(make_shape(dims)); }
 
 // Python's options, as ExecuTorch takes them; it would cut what is too long.
 std::vector<BackendOption> backend_options(const nb::dict& options) {
@@ -182,17 +108,7 @@ class PyModule {
     }
     const auto meta = module_->method_meta(name);
     check("method '" + name + "'", meta.error());
-    MethodInfo info{name, {}, {}, {}, missing_device(*meta)};
-    for (std::size_t i = 0; i < meta->num_inputs(); ++i) {
-      info.inputs.push_back(value_meta(*meta->input_tag(i), meta->input_tensor_meta(i)));
-    }
-    for (std::size_t o = 0; o < meta->num_outputs(); ++o) {
-      info.outputs.push_back(value_meta(*meta->output_tag(o), meta->output_tensor_meta(o)));
-    }
-    for (std::size_t b = 0; b < meta->num_backends(); ++b) {
-      info.backends.emplace_back(*meta->get_backend_name(b));
-    }
-    return infos_.emplace(name, std::move(info)).first->second;
+    return infos_.emplace(name, describe_method(*meta)).first->second;
   }
 
   bool is_method_loaded(const std::string& name) {
@@ -352,32 +268,6 @@ class PyModule {
       values.emplace_back(arrays.back().tensor());
     }
     return values;
-  }
-
-  // ExecuTorch's loader would name the device by a number, in its log.
-  static void check_device(const MethodInfo& info) {
-    if (!info.missing_device.empty()) {
-      throw ExecuTorchFailure("method '" + info.name + "' plans memory on '" + info.missing_device +
-                              "', which this process does not have, allowed 'cpu'; run it on a machine with that "
-                              "device, or export it with engine=\"cpu\"");
-    }
-  }
-
-  // ExecuTorch checks the number of elements alone, and says so only in its log.
-  static void check_bounds(const std::string& label, const std::vector<std::int64_t>& shape, const TensorMeta& meta) {
-    if (shape.size() != meta.sizes.size()) {
-      throw nb::value_error((label + ": got rank " + std::to_string(shape.size()) + " " + shape_text(shape) +
-                             ", allowed rank " + std::to_string(meta.sizes.size()) + " (at most " +
-                             shape_text(meta.sizes) + ")")
-                                .c_str());
-    }
-    for (std::size_t d = 0; d < shape.size(); ++d) {
-      if (shape[d] > meta.sizes[d]) {
-        throw nb::value_error((label + " dim " + std::to_string(d) + ": got " + std::to_string(shape[d]) + " in " +
-                               shape_text(shape) + ", the program is planned for at most " + shape_text(meta.sizes))
-                                  .c_str());
-      }
-    }
   }
 
   std::vector<BackendOption> options_;

@@ -1,0 +1,42 @@
+// What a method takes and gives, and whether it can run here.
+#pragma once
+
+#include <executorch/runtime/core/tag.h>
+#include <executorch/runtime/executor/method_meta.h>
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "core/scalar_type.h"
+
+namespace executorch_tensorrt {
+
+struct TensorMeta {
+  ScalarType dtype;
+  std::vector<std::int64_t> sizes;  // upper bounds
+};
+
+struct ValueMeta {
+  executorch::runtime::Tag tag;
+  std::optional<TensorMeta> tensor;
+};
+
+struct MethodInfo {
+  std::string name;
+  std::vector<ValueMeta> inputs;
+  std::vector<ValueMeta> outputs;
+  std::vector<std::string> backends;
+  std::string missing_device;  // e.g. "cuda:0", when the method plans memory on a device that is not here
+};
+
+MethodInfo describe_method(const executorch::runtime::MethodMeta& meta);
+
+// Raises ExecuTorchError when the method plans memory on a device that is not here.
+void check_device(const MethodInfo& info);
+
+// Raises ValueError, starting with `label`, for a shape of another rank or larger than planned.
+void check_bounds(const std::string& label, const std::vector<std::int64_t>& shape, const TensorMeta& meta);
+
+}  // namespace executorch_tensorrt
