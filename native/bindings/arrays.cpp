@@ -1,5 +1,6 @@
 #include "bindings/arrays.h"
 
+#include <executorch/runtime/core/exec_aten/util/dim_order_util.h>
 #include <nanobind/stl/string.h>
 
 #include <cstring>
@@ -57,9 +58,11 @@ nb::dlpack::dtype dlpack_dtype(ScalarType type) {
   throw nb::value_error((label + ": got dtype " + got + ", allowed " + std::string(to_string(dtype))).c_str());
 }
 
-bool is_contiguous(const nb::ndarray<nb::ro>& array) {
+// Whether the elements lie in memory without gaps, in `dim_order`.
+bool is_dense(const nb::ndarray<nb::ro>& array, const std::vector<std::uint8_t>& dim_order) {
   std::int64_t stride = 1;
-  for (std::size_t d = array.ndim(); d-- > 0;) {
+  for (std::size_t k = array.ndim(); k-- > 0;) {
+    const std::size_t d = dim_order[k];
     if (array.shape(d) != 1 && array.stride(d) != stride) {
       return false;
     }
@@ -68,16 +71,29 @@ bool is_contiguous(const nb::ndarray<nb::ro>& array) {
   return true;
 }
 
-// What an array needs before DLPack hands it over: torch refuses tensors that require grad, and we take no strides.
-nb::object contiguous(const nb::object& arg) {
-  if (nb::hasattr(arg, "detach")) {
-    return arg.attr("detach")().attr("contiguous")();
-  }
-  return nb::module_::import_("numpy").attr("ascontiguousarray")(arg);
+bool answers_true(const nb::object& arg, const char* method) {
+  return nb::hasattr(arg, method) && nb::cast<bool>(arg.attr(method)());
 }
 
-bool requires_grad(const nb::object& arg) {
-  return nb::hasattr(arg, "requires_grad") && nb::cast<bool>(arg.attr("requires_grad"));
+// DLPack refuses tensors that require grad, and drops the sign of those that torch negates lazily.
+nb::object plain(const nb::object& arg) {
+  if (nb::hasattr(arg, "requires_grad") && nb::cast<bool>(arg.attr("requires_grad"))) {
+    return plain(arg.attr("detach")());
+  }
+  return answers_true(arg, "is_neg") ? arg.attr("resolve_neg")() : arg;
+}
+
+// A copy whose dims lie in memory in the given order: its first dim is dim_order[0], and so on.
+nb::object in_dim_order(const nb::object& arg, const std::vector<std::uint8_t>& dim_order) {
+  nb::list order;
+  for (const std::uint8_t dim : dim_order) {
+    order.append(static_cast<int>(dim));
+  }
+  if (nb::hasattr(arg, "permute")) {
+    return arg.attr("permute")(order).attr("contiguous")();
+  }
+  const nb::module_ numpy = nb::module_::import_("numpy");
+  return numpy.attr("ascontiguousarray")(numpy.attr("transpose")(arg, order));
 }
 
 bool is_number(const nb::object& arg) {
@@ -93,74 +109,78 @@ std::uint64_t bits_of(T value) {
 
 // The element that a Python number becomes; a float for an integer tensor, or a type without a C++ twin, is refused.
 std::uint64_t number_bits(const std::string& label, const nb::object& arg, ScalarType dtype) {
+  const bool is_int = PyLong_Check(arg.ptr()) && !PyBool_Check(arg.ptr());
+  std::uint64_t bits = 0;
+  const auto convert = [&](auto value, bool allowed) {
+    if (!allowed || !nb::try_cast(arg, value)) {
+      wrong_dtype(label, nb::cast<std::string>(nb::repr(arg)).substr(0, 40), dtype);
+    }
+    bits = bits_of(value);
+  };
   switch (dtype) {
     case ScalarType::kFloat32:
-      return bits_of(nb::cast<float>(arg));
+      convert(float{}, true);
+      break;
     case ScalarType::kFloat64:
-      return bits_of(nb::cast<double>(arg));
+      convert(double{}, true);
+      break;
     case ScalarType::kBool:
-      if (PyBool_Check(arg.ptr())) {
-        return bits_of(nb::cast<bool>(arg));
-      }
+      convert(bool{}, PyBool_Check(arg.ptr()) != 0);
       break;
     case ScalarType::kInt64:
+      convert(std::int64_t{}, is_int);
+      break;
     case ScalarType::kInt32:
-      if (PyLong_Check(arg.ptr())) {
-        return dtype == ScalarType::kInt64 ? bits_of(nb::cast<std::int64_t>(arg))
-                                           : bits_of(nb::cast<std::int32_t>(arg));
-      }
+      convert(std::int32_t{}, is_int);
       break;
     default:
-      break;
+      convert(bool{}, false);
   }
-  wrong_dtype(label, nb::cast<std::string>(nb::handle(Py_TYPE(arg.ptr())).attr("__name__")), dtype);
+  return bits;
 }
 
 }  // namespace
 
-InputArray InputArray::from(const std::string& label, const nb::object& arg, ScalarType dtype) {
+InputArray InputArray::from(const std::string& label, const nb::object& arg, const TensorMeta& meta) {
   InputArray input;
   if (is_number(arg)) {
-    input.number_ = std::make_unique<std::uint64_t>(number_bits(label, arg, dtype));
-    input.make_tensor(input.number_.get(), dtype);
+    input.number_ = std::make_unique<std::uint64_t>(number_bits(label, arg, meta.dtype));
+    check_bounds(label, {}, meta);
+    input.make_tensor(input.number_.get(), meta);
     return input;
   }
-  input.owner_ = requires_grad(arg) ? contiguous(arg) : arg;
+  input.owner_ = plain(arg);
   if (!nb::try_cast(input.owner_, input.array_)) {
-    wrong_type(label, arg, "a NumPy array, a tensor with DLPack, or a number");
+    wrong_type(label, arg, "a NumPy array of native byte order, a tensor with DLPack, or a number");
   }
   if (input.array_.device_type() != nb::device::cpu::value) {
     throw nb::value_error((label + ": got a tensor on a device, allowed CPU tensors").c_str());
   }
-  if (const ScalarType got = scalar_type_of(input.array_.dtype()); got != dtype) {
+  if (const ScalarType got = scalar_type_of(input.array_.dtype()); got != meta.dtype) {
     const auto type = input.array_.dtype();
     wrong_dtype(label,
                 got != ScalarType::kUnknown
                     ? std::string(to_string(got))
                     : "code " + std::to_string(type.code) + " of " + std::to_string(type.bits) + " bits",
-                dtype);
-  }
-  if (!is_contiguous(input.array_)) {
-    input.owner_ = contiguous(input.owner_);
-    input.array_ = nb::cast<nb::ndarray<nb::ro>>(input.owner_);
+                meta.dtype);
   }
   for (std::size_t d = 0; d < input.array_.ndim(); ++d) {
     input.shape_.push_back(static_cast<std::int64_t>(input.array_.shape(d)));
   }
-  input.make_tensor(input.array_.data(), dtype);
+  check_bounds(label, input.shape_, meta);
+  if (!is_dense(input.array_, meta.dim_order)) {
+    input.owner_ = in_dim_order(input.owner_, meta.dim_order);
+    input.array_ = nb::cast<nb::ndarray<nb::ro>>(input.owner_);
+  }
+  input.make_tensor(input.array_.data(), meta);
   return input;
 }
 
-void InputArray::make_tensor(const void* data, ScalarType dtype) {
-  std::vector<executorch::aten::SizesType> sizes;
-  for (const std::int64_t dim : shape_) {
-    if (dim > INT32_MAX) {
-      throw nb::value_error("a dim does not fit 32 bits");
-    }
-    sizes.push_back(static_cast<executorch::aten::SizesType>(dim));
-  }
-  tensor_ = executorch::extension::make_tensor_ptr(std::move(sizes), const_cast<void*>(data),
-                                                   static_cast<executorch::aten::ScalarType>(dtype));
+void InputArray::make_tensor(const void* data, const TensorMeta& meta) {
+  // The bounds of the method have been checked, so dims fit ExecuTorch's 32 bits.
+  const std::vector<executorch::aten::SizesType> sizes(shape_.begin(), shape_.end());
+  tensor_ = executorch::extension::make_tensor_ptr(sizes, const_cast<void*>(data), meta.dim_order, {},
+                                                   static_cast<executorch::aten::ScalarType>(meta.dtype));
 }
 
 EValue scalar_input(const std::string& label, const nb::object& arg, Tag tag) {
@@ -196,9 +216,12 @@ OutputValue copy_output(const EValue& value) {
   if (value.isBool()) return value.toBool();
   if (!value.isTensor()) return std::monostate{};
   const executorch::aten::Tensor& tensor = value.toTensor();
-  OutputTensor out{nullptr, {}, static_cast<ScalarType>(tensor.scalar_type())};
+  OutputTensor out{nullptr, {}, {}, static_cast<ScalarType>(tensor.scalar_type())};
   for (const auto dim : tensor.sizes()) {
     out.shape.push_back(static_cast<std::size_t>(dim));
+  }
+  if (!executorch::runtime::is_contiguous_dim_order(tensor.dim_order().data(), tensor.dim_order().size())) {
+    out.strides.assign(tensor.strides().begin(), tensor.strides().end());
   }
   const std::size_t nbytes = tensor.nbytes();
   out.data.reset(new std::uint8_t[nbytes > 0 ? nbytes : 1]);
@@ -218,13 +241,14 @@ nb::object to_python(OutputValue value, bool torch) {
   const nb::capsule owner(data, [](void* p) noexcept { delete[] static_cast<std::uint8_t*>(p); });
   const nb::dlpack::dtype dtype = dlpack_dtype(tensor->dtype);
   const std::size_t rank = tensor->shape.size();
+  const std::int64_t* strides = tensor->strides.empty() ? nullptr : tensor->strides.data();
   if (torch) {
-    return nb::cast(nb::ndarray<nb::pytorch>(data, rank, tensor->shape.data(), owner, nullptr, dtype));
+    return nb::cast(nb::ndarray<nb::pytorch>(data, rank, tensor->shape.data(), owner, strides, dtype));
   }
   if (tensor->dtype == ScalarType::kBFloat16) {
-    return nb::cast(nb::ndarray<nb::array_api>(data, rank, tensor->shape.data(), owner, nullptr, dtype));
+    return nb::cast(nb::ndarray<nb::array_api>(data, rank, tensor->shape.data(), owner, strides, dtype));
   }
-  return nb::cast(nb::ndarray<nb::numpy>(data, rank, tensor->shape.data(), owner, nullptr, dtype));
+  return nb::cast(nb::ndarray<nb::numpy>(data, rank, tensor->shape.data(), owner, strides, dtype));
 }
 
 }  // namespace executorch_tensorrt

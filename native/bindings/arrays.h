@@ -11,6 +11,7 @@
 #include <variant>
 #include <vector>
 
+#include "bindings/method_info.h"
 #include "core/scalar_type.h"
 
 namespace executorch_tensorrt {
@@ -18,16 +19,15 @@ namespace executorch_tensorrt {
 // A caller's array (NumPy, or anything with DLPack) or number, as a tensor. Not copied when it is contiguous.
 class InputArray {
  public:
-  // ValueError or TypeError, starting with `label`, unless `arg` is a CPU array of `dtype`; a Python number becomes a
-  // 0-d tensor of `dtype`.
-  static InputArray from(const std::string& label, const nanobind::object& arg, ScalarType dtype);
+  // ValueError or TypeError, starting with `label`, unless `arg` is a CPU array that fits `meta`; a Python number
+  // becomes a 0-d tensor. The array is copied into the method's dim order if it is not in it.
+  static InputArray from(const std::string& label, const nanobind::object& arg, const TensorMeta& meta);
 
-  const std::vector<std::int64_t>& shape() const { return shape_; }
   executorch::aten::Tensor tensor() const { return *tensor_; }
 
  private:
   InputArray() = default;
-  void make_tensor(const void* data, ScalarType dtype);
+  void make_tensor(const void* data, const TensorMeta& meta);
 
   nanobind::object owner_;
   nanobind::ndarray<nanobind::ro> array_;
@@ -44,6 +44,7 @@ executorch::runtime::EValue scalar_input(const std::string& label, const nanobin
 struct OutputTensor {
   std::unique_ptr<std::uint8_t[]> data;
   std::vector<std::size_t> shape;
+  std::vector<std::int64_t> strides;  // in elements; empty for row-major
   ScalarType dtype;
 };
 using OutputValue = std::variant<std::monostate, OutputTensor, std::int64_t, double, bool>;

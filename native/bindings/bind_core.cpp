@@ -2,6 +2,8 @@
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/vector.h>
 
+#include <algorithm>
+
 #include "bindings/bindings.h"
 #include "core/blob.h"
 #include "core/metadata.h"
@@ -70,6 +72,14 @@ ProfileTable make_table(std::vector<std::string> names, const nb::list& profiles
   return value_or_throw(ProfileTable::create(std::move(names), std::move(ranges)));
 }
 
+// make_shape() clamps ranks, and the core takes no negative dims: ExecuTorch has neither.
+Shape checked_shape(const std::vector<std::int64_t>& dims) {
+  if (dims.size() > kMaxRank || std::any_of(dims.begin(), dims.end(), [](std::int64_t dim) { return dim < 0; })) {
+    throw nb::value_error(("a shape has at most " + std::to_string(kMaxRank) + " dims of 0 or more").c_str());
+  }
+  return make_shape(dims);
+}
+
 std::size_t select(const ProfileTable& table, const std::vector<std::vector<std::int64_t>>& shapes, Request request,
                    Request load_default) {
   if (shapes.size() != table.num_inputs()) {
@@ -77,7 +87,7 @@ std::size_t select(const ProfileTable& table, const std::vector<std::vector<std:
   }
   std::vector<Shape> inputs;
   for (const auto& dims : shapes) {
-    inputs.push_back(make_shape(dims));
+    inputs.push_back(checked_shape(dims));
   }
   return value_or_throw(select_profile(table, inputs, request, load_default));
 }
@@ -90,7 +100,7 @@ std::vector<std::vector<std::int64_t>> infer_output_shapes(const EngineMetadata&
   std::vector<Shape> inputs;
   std::vector<std::string> names;
   for (std::size_t i = 0; i < shapes.size(); ++i) {
-    inputs.push_back(make_shape(shapes[i]));
+    inputs.push_back(checked_shape(shapes[i]));
     names.push_back(metadata.inputs[i].name);
     if (inputs[i].rank() != metadata.record->profiles.ranges(0, i).size()) {
       throw nb::value_error(("input '" + names[i] + "' has another rank").c_str());

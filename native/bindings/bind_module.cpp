@@ -5,6 +5,7 @@
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/vector.h>
 
+#include <algorithm>
 #include <cstring>
 #include <map>
 #include <mutex>
@@ -112,6 +113,7 @@ class PyModule {
   }
 
   bool is_method_loaded(const std::string& name) {
+    const nb::gil_scoped_release release;
     const std::lock_guard<std::mutex> lock(mutex_);
     return module_->is_method_loaded(name);
   }
@@ -182,14 +184,22 @@ class PyModule {
     if (etdump_ == nullptr) {
       throw nb::value_error("this Module records no events: make it with profile_level='phases' or etdump=True");
     }
-    const std::lock_guard<std::mutex> lock(mutex_);
-    const std::optional<std::string> dump = etdump_->take();
+    std::optional<std::string> dump;
+    {
+      const nb::gil_scoped_release release;
+      const std::lock_guard<std::mutex> lock(mutex_);
+      dump = etdump_->take();
+    }
     return dump ? std::optional(nb::bytes(dump->data(), dump->size())) : std::nullopt;
   }
 
   const std::vector<Selection>& last_selections() const { return last_selections_; }
 
-  std::size_t events_dropped() const { return etdump_ != nullptr ? etdump_->events_dropped() : 0; }
+  std::size_t events_dropped() {
+    const nb::gil_scoped_release release;
+    const std::lock_guard<std::mutex> lock(mutex_);
+    return etdump_ != nullptr ? etdump_->events_dropped() : 0;
+  }
 
  private:
   static constexpr std::size_t kAlignment = 16;  // of BufferDataLoader
@@ -223,7 +233,28 @@ class PyModule {
       }
     }
     (void)take_last_error();
-    return module_->load_method(name, nullptr, nullptr, &map);
+    const Error error = module_->load_method(name, nullptr, nullptr, &map);
+    return error == Error::Ok ? provide_unplanned_outputs(name) : error;
+  }
+
+  // Outputs that the program planned no memory for are the caller's to provide; nobody else does that here.
+  Error provide_unplanned_outputs(const std::string& name) {
+    const std::vector<ValueMeta>& outputs = infos_.at(name).outputs;
+    std::vector<std::vector<std::uint8_t>>& buffers = output_buffers_[name];
+    buffers.clear();
+    for (std::size_t o = 0; o < outputs.size(); ++o) {
+      if (!outputs[o].tensor || outputs[o].tensor->is_memory_planned) {
+        continue;
+      }
+      const TensorMeta& meta = *outputs[o].tensor;
+      buffers.emplace_back(std::max<std::size_t>(meta.nbytes, 1));
+      const std::vector<executorch::aten::SizesType> sizes(meta.sizes.begin(), meta.sizes.end());
+      const auto tensor = executorch::extension::make_tensor_ptr(sizes, buffers.back().data(), meta.dim_order, {},
+                                                                 static_cast<executorch::aten::ScalarType>(meta.dtype));
+      // Refused for a constant or an input that the method returns: those have memory.
+      (void)module_->set_output(name, EValue(*tensor), o);
+    }
+    return Error::Ok;
   }
 
   Error execute_locked(const std::string& name, const std::vector<EValue>& inputs, std::vector<OutputValue>& outputs) {
@@ -239,6 +270,9 @@ class PyModule {
       return result.error();
     }
     for (const EValue& value : *result) {
+      if (value.isTensor() && value.toTensor().nbytes() > 0 && value.toTensor().const_data_ptr() == nullptr) {
+        return Error::InvalidState;
+      }
       outputs.push_back(copy_output(value));
     }
     return Error::Ok;
@@ -262,9 +296,10 @@ class PyModule {
         values.push_back(scalar_input(label, arg, info.inputs[i].tag));
         continue;
       }
-      const TensorMeta& meta = *info.inputs[i].tensor;
-      arrays.push_back(InputArray::from(label, arg, meta.dtype));
-      check_bounds(label, arrays.back().shape(), meta);
+      if (!info.inputs[i].tensor) {
+        throw nb::value_error((label + " is damaged in the program").c_str());
+      }
+      arrays.push_back(InputArray::from(label, arg, *info.inputs[i].tensor));
       values.emplace_back(arrays.back().tensor());
     }
     return values;
@@ -273,9 +308,10 @@ class PyModule {
   std::vector<BackendOption> options_;
   nb::object bytes_;
   std::unique_ptr<std::uint8_t[], AlignedDelete> aligned_;
-  BoundedETDump* etdump_ = nullptr;  // owned by module_
+  BoundedETDump* etdump_ = nullptr;                                               // owned by module_
+  std::map<std::string, std::vector<std::vector<std::uint8_t>>> output_buffers_;  // by method; outlive module_
   std::optional<EtModule> module_;
-  // Guards module_ and etdump_. Its holder never waits for the GIL, so it may be taken with or without it.
+  // Guards module_ and etdump_. Taken without the GIL: its holder may run for long, and an engine may need the GIL.
   std::mutex mutex_;
   std::map<std::string, MethodInfo> infos_;  // guarded by the GIL
   std::vector<Selection> last_selections_;   // guarded by the GIL

@@ -21,11 +21,22 @@ std::string missing_device(const executorch::runtime::MethodMeta& meta) {
   return "";
 }
 
+template <typename T>
+T value_or_raise(const std::string& what, executorch::runtime::Result<T> result) {
+  check(what, result.error());
+  return std::move(*result);
+}
+
 ValueMeta value_meta(Tag tag, const executorch::runtime::Result<executorch::runtime::TensorInfo>& info) {
   ValueMeta meta{tag, std::nullopt};
   if (tag == Tag::Tensor && info.ok()) {
     const auto sizes = info->sizes();
-    meta.tensor = TensorMeta{static_cast<ScalarType>(info->scalar_type()), {sizes.begin(), sizes.end()}};
+    const auto order = info->dim_order();
+    meta.tensor = TensorMeta{static_cast<ScalarType>(info->scalar_type()),
+                             {sizes.begin(), sizes.end()},
+                             {order.begin(), order.end()},
+                             info->nbytes(),
+                             info->is_memory_planned()};
   }
   return meta;
 }
@@ -36,14 +47,15 @@ std::string shape_text(const std::vector<std::int64_t>& dims) { return to_string
 
 MethodInfo describe_method(const executorch::runtime::MethodMeta& meta) {
   MethodInfo info{meta.name(), {}, {}, {}, missing_device(meta)};
+  const std::string damaged = "method '" + info.name + "' is damaged";
   for (std::size_t i = 0; i < meta.num_inputs(); ++i) {
-    info.inputs.push_back(value_meta(*meta.input_tag(i), meta.input_tensor_meta(i)));
+    info.inputs.push_back(value_meta(value_or_raise(damaged, meta.input_tag(i)), meta.input_tensor_meta(i)));
   }
   for (std::size_t o = 0; o < meta.num_outputs(); ++o) {
-    info.outputs.push_back(value_meta(*meta.output_tag(o), meta.output_tensor_meta(o)));
+    info.outputs.push_back(value_meta(value_or_raise(damaged, meta.output_tag(o)), meta.output_tensor_meta(o)));
   }
   for (std::size_t b = 0; b < meta.num_backends(); ++b) {
-    info.backends.emplace_back(*meta.get_backend_name(b));
+    info.backends.emplace_back(value_or_raise(damaged, meta.get_backend_name(b)));
   }
   return info;
 }

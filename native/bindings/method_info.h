@@ -16,6 +16,9 @@ namespace executorch_tensorrt {
 struct TensorMeta {
   ScalarType dtype;
   std::vector<std::int64_t> sizes;  // upper bounds
+  std::vector<std::uint8_t> dim_order;
+  std::size_t nbytes = 0;  // of the upper bounds
+  bool is_memory_planned = true;
 };
 
 struct ValueMeta {

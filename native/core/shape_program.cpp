@@ -16,6 +16,11 @@ std::int64_t floor_div(std::int64_t a, std::int64_t b) {
   return (a % b != 0 && (a < 0) != (b < 0)) ? quotient - 1 : quotient;
 }
 
+std::int64_t floor_mod(std::int64_t a, std::int64_t b) {
+  const std::int64_t rest = a % b;
+  return rest < 0 ? rest + b : rest;
+}
+
 // False on overflow or division by zero.
 bool apply(Op op, std::int64_t a, std::int64_t b, std::int64_t& out) {
   switch (op) {
@@ -28,7 +33,7 @@ bool apply(Op op, std::int64_t a, std::int64_t b, std::int64_t& out) {
       if (b <= 0) {
         return false;
       }
-      out = op == Op::kFloorDiv ? floor_div(a, b) : a - floor_div(a, b) * b;
+      out = op == Op::kFloorDiv ? floor_div(a, b) : floor_mod(a, b);
       return true;
     case Op::kMin:
       out = std::min(a, b);

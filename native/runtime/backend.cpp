@@ -45,9 +45,11 @@ class TensorRTBackend final : public executorch::runtime::BackendInterface {
   // `processed` is kept: engines read their weights from it, and ExecuTorch frees it after destroy().
   executorch::runtime::Result<DelegateHandle*> init(BackendInitContext& context, FreeableBuffer* processed,
                                                     ArrayRef<CompileSpec> compile_specs) const override {
-    const std::string method = context.get_method_name() != nullptr ? context.get_method_name() : "";
+    const char* method = context.get_method_name() != nullptr ? context.get_method_name() : "";
     std::unique_ptr<EngineHandle> handle;
+    std::string label;
     const Status status = without_exceptions([&]() -> Status {
+      label = std::string("method '") + method + "'";
       const Result<DelegateOptions> options = resolve_options(context.runtime_specs(), compile_specs);
       if (!options.ok()) {
         return options.status();
@@ -60,7 +62,7 @@ class TensorRTBackend final : public executorch::runtime::BackendInterface {
       return {};
     });
     if (!status.ok()) {
-      return report_failure("method '" + method + "'", status);
+      return report_failure(label, status);
     }
     return static_cast<DelegateHandle*>(handle.release());
   }

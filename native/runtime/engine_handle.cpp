@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <unordered_map>
+#include <unordered_set>
 #include <utility>
 
 #include "engines/registry.h"
@@ -125,6 +126,9 @@ Status EngineHandle::execute(Args args, EventTracer* tracer) {
   const std::lock_guard<std::mutex> lock(mutex_);
   take_over_process_wide_profiling();
   CallRecord record;
+  if (sidecar_) {
+    record.phases.reserve(8);  // all that a call adds, so that no event's end allocates
+  }
   if (profiling_.level == ProfileLevel::kOff) {
     tracer = nullptr;
   }
@@ -175,10 +179,12 @@ Status EngineHandle::run(Call& call) {
   }
   {
     EventScope event(call.at(ProfileLevel::kPhases), "torchtrt.enqueue_host");
-    if (Status status = call.context->enqueue(collect_layers ? &layers : nullptr); !status.ok()) {
-      contexts_[call.profile].reset();
+    // Out of its place until it has succeeded: a context that failed or threw is not used again.
+    std::unique_ptr<BoundContext> context = std::move(contexts_[call.profile]);
+    if (Status status = context->enqueue(collect_layers ? &layers : nullptr); !status.ok()) {
       return status;
     }
+    contexts_[call.profile] = std::move(context);
   }
   // The Inspector splits runs whose events differ, so both are there when nothing is staged or waited for.
   {
@@ -194,6 +200,9 @@ Status EngineHandle::run(Call& call) {
 }
 
 Status EngineHandle::collect_inputs(Args args) {
+  for (Shape& shape : input_shapes_) {
+    shape.resize(0);
+  }
   const std::size_t expected = metadata_.inputs.size() + metadata_.outputs.size();
   if (args.size() != expected) {
     return invalid_argument("got " + std::to_string(args.size()) + " arguments, allowed " + std::to_string(expected) +
@@ -286,12 +295,15 @@ Status EngineHandle::bind_outputs(const Call& call) {
 
 void EngineHandle::log_layers(Call& call, LayerRecords layers) {
   // The Inspector keeps one event of a name per call.
-  std::unordered_map<std::string, std::size_t> seen;
+  std::unordered_set<std::string> seen;
+  std::unordered_map<std::string, std::size_t> repeats;
   for (LayerRecord& layer : layers) {
     layer.end = std::max(layer.start, layer.end);  // the Inspector cannot read an event that ends before it begins
-    if (const std::size_t repeat = seen[layer.name]++; repeat > 0) {
-      layer.name += " #" + std::to_string(repeat);
+    std::string name = layer.name;
+    while (!seen.insert(name).second) {
+      name = layer.name + " #" + std::to_string(++repeats[layer.name]);
     }
+    layer.name = std::move(name);
   }
   const std::size_t kept = call.trace.tracer != nullptr ? std::min(layers.size(), kMaxLayersPerCall) : layers.size();
   call.layers_dropped = layers.size() - kept;

@@ -26,7 +26,7 @@ class EngineHandle {
                                                       DelegateOptions options);
 
   // Inputs, then outputs, in binding order. The calling thread's request is read once. Nothing is bound or written
-  // before every input has been validated against the selected profile; on failure outputs keep their shapes.
+  // before every input has been validated against the selected profile.
   Status execute(executorch::runtime::Span<executorch::runtime::EValue*> args,
                  executorch::runtime::EventTracer* tracer);
 

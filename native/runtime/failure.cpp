@@ -2,6 +2,7 @@
 
 #include <executorch/runtime/platform/log.h>
 
+#include <algorithm>
 #include <utility>
 
 #include "executorch_tensorrt/last_error.h"
@@ -36,16 +37,20 @@ Error error_of(StatusCode code) {
 
 }  // namespace
 
-void log_failure(const std::string& message) {
+void log_failure(const std::string& message) noexcept {
   for (std::size_t at = 0; at < message.size(); at += kLogLine) {
-    ET_LOG(Error, "%s", message.substr(at, kLogLine).c_str());
+    ET_LOG(Error, "%.*s", static_cast<int>(std::min(kLogLine, message.size() - at)), message.data() + at);
   }
 }
 
-Error report_failure(const std::string& context, const Status& status) {
-  std::string text = context + ": " + status.message();
-  log_failure(text);
-  thread_last_error = std::move(text);
+Error report_failure(std::string_view context, const Status& status) noexcept {
+  try {
+    std::string text = std::string(context) + ": " + status.message();
+    log_failure(text);
+    thread_last_error = std::move(text);
+  } catch (...) {
+    thread_last_error.clear();  // no memory for words; the code says enough
+  }
   return error_of(status.code());
 }
 

@@ -4,15 +4,16 @@
 #include <executorch/runtime/core/error.h>
 
 #include <string>
+#include <string_view>
 
 #include "core/status.h"
 
 namespace executorch_tensorrt {
 
 // In lines that ExecuTorch's log does not cut.
-void log_failure(const std::string& message);
+void log_failure(const std::string& message) noexcept;
 
 // Logs the message, keeps it for take_last_error() and returns the code.
-executorch::runtime::Error report_failure(const std::string& context, const Status& status);
+executorch::runtime::Error report_failure(std::string_view context, const Status& status) noexcept;
 
 }  // namespace executorch_tensorrt

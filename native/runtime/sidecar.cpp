@@ -39,11 +39,14 @@ std::string free_path(const EngineTrace& trace, const ProfilingSettings& setting
 Status write_file(const std::string& path, const std::string& text) {
   const std::string temporary = path + ".part";
   const auto failure = [&] {
-    Status status{StatusCode::kInternal, "cannot write '" + path + "': " + std::strerror(errno)};
-    std::remove(temporary.c_str());
+    const int error = errno;
+    Status status{StatusCode::kInternal, "cannot write '" + path + "': " + std::strerror(error)};
+    if (error != EEXIST) {  // another's file, or a link somebody left there
+      std::remove(temporary.c_str());
+    }
     return status;
   };
-  std::unique_ptr<std::FILE, int (*)(std::FILE*)> file(std::fopen(temporary.c_str(), "wb"), &std::fclose);
+  std::unique_ptr<std::FILE, int (*)(std::FILE*)> file(std::fopen(temporary.c_str(), "wbx"), &std::fclose);
   if (file == nullptr || std::fwrite(text.data(), 1, text.size(), file.get()) != text.size()) {
     return failure();
   }

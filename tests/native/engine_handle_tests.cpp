@@ -182,9 +182,11 @@ BOOST_AUTO_TEST_CASE(a_context_that_failed_is_made_anew) {
   Fixture f;
   fake_log().fail_at = "enqueue";
   BOOST_TEST(!f.run(2).ok());
+  fake_log().fail_at = "throw";
+  BOOST_CHECK_THROW((void)f.run(2), std::runtime_error);  // the backend turns it into an error
   fake_log().fail_at = "";
   BOOST_TEST(f.run(2).ok());
-  BOOST_TEST(fake_log().contexts == 2);
+  BOOST_TEST(fake_log().contexts == 3);
 }
 
 BOOST_AUTO_TEST_CASE(wrong_arguments_are_named) {

@@ -53,6 +53,8 @@ BOOST_AUTO_TEST_CASE(floordiv_and_mod_round_down) {
   const DimExpr rest({{Op::kSymbol, 0}, {Op::kConstant, -7}, {Op::kAdd, 2}, {Op::kConstant, 2}, {Op::kMod, 2}});
   BOOST_TEST(*quotient.evaluate({4}) == -2);
   BOOST_TEST(*rest.evaluate({4}) == 1);
+  const DimExpr extreme({{Op::kSymbol, 0}, {Op::kConstant, 3}, {Op::kMod, 2}});
+  BOOST_TEST(*extreme.evaluate({INT64_MIN}) == 1);
 }
 
 BOOST_AUTO_TEST_CASE(overflow_and_division_by_zero_are_errors) {

@@ -11,9 +11,11 @@ from subprocess import CompletedProcess
 import numpy as np
 import pytest
 import torch
-from models import decode_first, edge_shapes, mixed, no_inputs, rows, static_beside_dynamic, two_inputs
+from executorch.exir import ExecutorchBackendConfig, to_edge_transform_and_lower
+from executorch.exir.passes import MemoryPlanningPass
+from models import decode_first, edge_shapes, mixed, no_inputs, profiles, rows, static_beside_dynamic, two_inputs
 
-from executorch_tensorrt import ExecuTorchError, Module
+from executorch_tensorrt import ExecuTorchError, Input, Module, export
 
 
 @pytest.fixture
@@ -278,3 +280,71 @@ except ImportError as error:
 """
     output = run_python(code).stdout
     assert "built against executorch 1.5.1: got executorch 1.4.0" in output
+
+
+class _ChannelsLast(torch.nn.Module):
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return (x * 2).to(memory_format=torch.channels_last)
+
+
+def test_outputs_in_another_dim_order_keep_their_meaning() -> None:
+    shape = profiles((1, 2, 4), tail=(3, 4, 5))
+    module = Module(export(_ChannelsLast().eval(), [Input(profiles=shape)]).buffer)
+    x = torch.randn(2, 3, 4, 5)
+    torch.testing.assert_close(module.forward(x)[0], x * 2)
+    np.testing.assert_array_equal(module.forward(x.numpy())[0], x.numpy() * 2)
+
+
+def stock_program(model: torch.nn.Module, *examples: torch.Tensor, plan_outputs: bool = True) -> bytes:
+    """A program of portable operators alone."""
+    planning = MemoryPlanningPass(alloc_graph_output=plan_outputs)
+    edge = to_edge_transform_and_lower(torch.export.export(model.eval(), examples))
+    return edge.to_executorch(ExecutorchBackendConfig(memory_planning_pass=planning)).buffer
+
+
+class _SumOfColumns(torch.nn.Module):
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return torch.relu(torch.neg(x)).sum(-1)
+
+
+def test_inputs_are_brought_into_the_methods_dim_order() -> None:
+    example = torch.randn(2, 3, 4, 5).to(memory_format=torch.channels_last)
+    module = Module(stock_program(_SumOfColumns(), example))
+    for x in (example, example.contiguous(), example.numpy(), np.ascontiguousarray(example.numpy())):
+        output = torch.as_tensor(module.forward(x)[0])
+        torch.testing.assert_close(output, _SumOfColumns()(example))
+
+
+def test_outputs_that_the_program_did_not_plan_are_provided() -> None:
+    model = torch.nn.Sequential(torch.nn.Linear(4, 4), torch.nn.ReLU())
+    x = torch.randn(2, 4)
+    module = Module(stock_program(model, x, plan_outputs=False))
+    for _ in range(2):
+        torch.testing.assert_close(module.forward(x)[0], model(x))
+
+
+def test_inputs_of_many_dims_or_lazy_sign_are_handled() -> None:
+    module = Module(rows().buffer)
+    with pytest.raises(ValueError, match="input 0: got rank 17"):
+        module.forward(np.zeros((1,) * 17, np.float32))
+    x = torch._neg_view(torch.randn(2, 4))
+    torch.testing.assert_close(module.forward(x), rows().eager(x))
+
+
+@pytest.mark.parametrize("value", [10**400, 2.5, True])
+def test_numbers_that_do_not_fit_are_named(value: object) -> None:
+    with pytest.raises(ValueError, match=r"input 0: got dtype .*, allowed int64"):
+        Module(two_inputs().buffer).forward(value, value)
+
+
+def test_engine_that_contradicts_its_metadata_fails_within_its_memory() -> None:
+    claimed, short = b'"outputs":[["s0",4]]', b'"outputs":[[1,4]]'
+    program = rows().buffer
+    assert claimed in program
+    module = Module(program.replace(claimed, short.ljust(len(claimed))))
+    for _ in range(2):
+        with pytest.raises(ExecuTorchError, match="cpu engine, method 'profile_0'"):
+            module.forward(np.ones((6, 4), np.float32))
+    np.testing.assert_allclose(
+        module.forward(np.ones((1, 4), np.float32))[0], rows().eager(torch.ones(1, 4))[0].numpy(), rtol=1e-5
+    )

@@ -25,19 +25,20 @@ Status engine_error(const std::string& method, const std::string& what, Error er
 
 }  // namespace
 
-CpuContext::Input::Input(ScalarType type, std::size_t rank) : dtype(type), sizes(rank), dim_order(rank), strides(rank) {
+CpuContext::BoundTensor::BoundTensor(ScalarType type, std::size_t rank)
+    : dtype(type), sizes(rank), dim_order(rank), strides(rank) {
   std::iota(dim_order.begin(), dim_order.end(), executorch::aten::DimOrderType{0});
 }
 
-void CpuContext::Input::remake() {
+void CpuContext::BoundTensor::remake() {
   // Row-major, as every tensor that crosses the border of a delegate.
   executorch::aten::StridesType stride = 1;
   for (std::size_t d = sizes.size(); d-- > 0;) {
     strides[d] = stride;
     stride *= std::max(sizes[d], SizesType{1});
   }
-  impl.emplace(static_cast<executorch::aten::ScalarType>(dtype), static_cast<ssize_t>(sizes.size()), sizes.data(),
-               const_cast<void*>(data), dim_order.data(), strides.data());
+  impl.emplace(static_cast<executorch::aten::ScalarType>(dtype), static_cast<ssize_t>(sizes.size()), sizes.data(), data,
+               dim_order.data(), strides.data(), executorch::aten::TensorShapeDynamism::DYNAMIC_BOUND);
   changed = true;
 }
 
@@ -47,12 +48,13 @@ CpuContext::CpuContext(std::string method, PlannedMemory& memory, const EngineMe
       planned_(memory.arenas()),
       memory_manager_(&method_allocator_, &planned_, &temp_allocator_),
       tracer_(collect_layers ? std::make_unique<LayerTracer>() : nullptr),
+      outputs_(metadata.outputs.size()),
       input_shapes_(metadata.inputs.size()),
       output_shapes_(metadata.outputs.size()) {
   const ProfileTable& profiles = metadata.record->profiles;
   for (std::size_t i = 0; i < metadata.inputs.size(); ++i) {
     input_names_.push_back(metadata.inputs[i].name);
-    inputs_.push_back(std::make_unique<Input>(metadata.inputs[i].dtype, profiles.ranges(0, i).size()));
+    inputs_.push_back(std::make_unique<BoundTensor>(metadata.inputs[i].dtype, profiles.ranges(0, i).size()));
   }
 }
 
@@ -89,7 +91,7 @@ Status CpuContext::load(const executorch::runtime::Program& program) {
 }
 
 Status CpuContext::set_input_shape(std::size_t input, const Shape& shape) {
-  Input& in = *inputs_[input];
+  BoundTensor& in = *inputs_[input];
   for (std::size_t d = 0; d < shape.rank(); ++d) {
     in.sizes[d] = static_cast<SizesType>(shape[d]);
   }
@@ -107,24 +109,31 @@ Status CpuContext::infer_output_shapes(std::vector<Shape>& outputs) {
 }
 
 Status CpuContext::set_input_address(std::size_t input, const void* data) {
-  Input& in = *inputs_[input];
-  in.data = data;
+  BoundTensor& in = *inputs_[input];
+  in.data = const_cast<void*>(data);
   in.remake();
   return {};
 }
 
-Status CpuContext::set_output_address(std::size_t output, void* data, std::size_t nbytes) {
-  // The nested output has the shape that its last run left, or its upper bound: give it the shape of this run, or the
-  // method refuses memory of this run's size.
+Status CpuContext::set_output_address(std::size_t output, void* data, std::size_t) {
+  // The method's own output tensor may grow to what it was planned for, whatever memory it is given. One of ours takes
+  // its place, whose bound is the shape inferred for this run: an engine that contradicts its metadata fails instead of
+  // writing past the caller's memory. ExecuTorch has no call for that.
+  auto& value = const_cast<EValue&>(method_->get_output(output));
   const Shape& shape = output_shapes_[output];
-  Error error = resize_tensor(method_->get_output(output).toTensor(), shape);
-  if (error == Error::Ok) {
-    error = method_->set_output_data_ptr(data, nbytes, output);
+  if (!value.isTensor() || static_cast<std::size_t>(value.toTensor().dim()) != shape.rank()) {
+    return engine_error(name_,
+                        "output '" + metadata_.outputs[output].name + "' has not the rank of " + to_string(shape),
+                        Error::InvalidProgram);
   }
-  if (error != Error::Ok) {
-    return engine_error(name_, "output '" + metadata_.outputs[output].name + "' does not take " + to_string(shape),
-                        error);
+  auto bound = std::make_unique<BoundTensor>(metadata_.outputs[output].dtype, shape.rank());
+  for (std::size_t d = 0; d < shape.rank(); ++d) {
+    bound->sizes[d] = static_cast<SizesType>(shape[d]);
   }
+  bound->data = data;
+  bound->remake();
+  value = EValue(Tensor(&*bound->impl));
+  outputs_[output] = std::move(bound);
   return {};
 }
 

@@ -33,14 +33,14 @@ class CpuContext final : public ExecutionContext {
   Status enqueue(LayerRecords* layers) override;
 
  private:
-  // The tensor that is handed to the nested method; it takes shape and address from there.
-  struct Input {
-    Input(ScalarType dtype, std::size_t rank);
+  // A tensor over memory of the caller's, handed to the nested method.
+  struct BoundTensor {
+    BoundTensor(ScalarType dtype, std::size_t rank);
     // A TensorImpl caches its number of elements, so a new shape takes a new one.
     void remake();
 
     ScalarType dtype;
-    const void* data = nullptr;
+    void* data = nullptr;
     std::vector<executorch::aten::SizesType> sizes;
     std::vector<executorch::aten::DimOrderType> dim_order;
     std::vector<executorch::aten::StridesType> strides;
@@ -61,7 +61,8 @@ class CpuContext final : public ExecutionContext {
   executorch::runtime::HierarchicalAllocator planned_;
   executorch::runtime::MemoryManager memory_manager_;
   std::unique_ptr<LayerTracer> tracer_;
-  std::vector<std::unique_ptr<Input>> inputs_;  // TensorImpl points into its own Input
+  std::vector<std::unique_ptr<BoundTensor>> inputs_;   // a TensorImpl points into its own BoundTensor
+  std::vector<std::unique_ptr<BoundTensor>> outputs_;  // outlive method_, which refers to them
   std::vector<Shape> input_shapes_;
   std::vector<Shape> output_shapes_;
   std::optional<executorch::runtime::Method> method_;

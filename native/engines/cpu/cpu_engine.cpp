@@ -1,6 +1,7 @@
 #include "engines/cpu/cpu_engine.h"
 
 #include <executorch/extension/data_loader/buffer_data_loader.h>
+#include <executorch/runtime/core/exec_aten/util/dim_order_util.h>
 #include <executorch/runtime/executor/program.h>
 #include <executorch/runtime/platform/runtime.h>
 
@@ -42,6 +43,9 @@ Status check_binding(const std::string& method, const char* side, std::size_t in
   if (got != expected) {
     return invalid_program(method + " " + side + " " + std::to_string(index) + " is " + std::string(to_string(got)) +
                            ", the metadata says " + std::string(to_string(expected)));
+  }
+  if (!executorch::runtime::is_contiguous_dim_order(info->dim_order().data(), info->dim_order().size())) {
+    return invalid_program(method + " " + side + " " + std::to_string(index) + " is not row-major");
   }
   if (info->is_memory_planned()) {
     return invalid_program(method + " " + side + " " + std::to_string(index) + " is memory-planned");
