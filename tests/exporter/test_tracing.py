@@ -115,3 +115,13 @@ def test_trace_refuses_unequal_profile_counts() -> None:
         ValueError, match=r"input 1 '' has another number of optimization profiles .*got 3, allowed 1 or 2"
     ):
         trace(Adding().eval(), both, strict=False)
+
+
+def test_trace_takes_models_with_any_number_of_arguments() -> None:
+    class Sum(torch.nn.Module):
+        def forward(self, first: torch.Tensor, *others: torch.Tensor) -> torch.Tensor:
+            return first + sum(others)
+
+    program = trace(Sum().eval(), [rows((1, 2, 8), (4, 8, 64))] * 3, strict=False)
+    x = torch.randn(5, 4)
+    torch.testing.assert_close(program.module()(x, x, x), 3 * x)

@@ -238,9 +238,17 @@ def _export(model: torch.nn.Module, plan: _Plan, sizes: Mapping[_Axis, int], str
             model,
             () if by_name else args,
             args if by_name else None,
-            dynamic_shapes=shapes,
+            dynamic_shapes=shapes if by_name else _by_parameter(model, shapes),
             strict=strict,
         )
+
+
+def _by_parameter(model: torch.nn.Module, shapes: tuple[object, ...]) -> tuple[object, ...]:
+    """One entry per parameter of `forward`, as torch.export wants them: those for *args are one."""
+    for place, parameter in enumerate(inspect.signature(model.forward).parameters.values()):
+        if parameter.kind is parameter.VAR_POSITIONAL:
+            return (*shapes[:place], tuple(shapes[place:]))
+    return shapes
 
 
 def _examples(plan: _Plan, sizes: Mapping[_Axis, int]) -> tuple[list[object], list[object]]:
