@@ -76,7 +76,7 @@ def test_read_program_needs_no_torch(run_python: Callable[..., CompletedProcess[
 def test_read_program_names_a_missing_file(tmp_path: Path) -> None:
     with pytest.raises(FileNotFoundError, match=r"no program at '.*nothing.pte'"):
         read_program(tmp_path / "nothing.pte")
-    with pytest.raises(FileNotFoundError, match="no program at"):
+    with pytest.raises(ValueError, match="is no file; give a .pte file"):
         read_program(tmp_path)
 
 

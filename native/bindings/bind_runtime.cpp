@@ -1,3 +1,4 @@
+#include <executorch/runtime/platform/platform.h>
 #include <nanobind/stl/pair.h>
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/vector.h>
@@ -13,10 +14,23 @@ namespace nb = nanobind;
 using namespace nb::literals;
 
 namespace executorch_tensorrt {
+namespace {
+
+void drop_log_message(et_timestamp_t, et_pal_log_level_t, const char*, const char*, std::size_t, const char*,
+                      std::size_t) {}
+
+}  // namespace
 
 void bind_runtime(nb::module_& m) {
   m.def("backend_is_registered", &backend_is_registered,
         "Whether this library's delegate answers to 'TensorRTBackend' in this process.");
+  m.def(
+      "silence_log",
+      [] {
+        (void)executorch::runtime::register_pal(
+            executorch::runtime::PalImpl::create(drop_log_message, "executorch_tensorrt"));
+      },
+      "Drops what ExecuTorch logs in this process, for programs whose own messages say it.");
   m.def("tracing_compiled_in", &tracing_compiled_in, "Whether delegates can give events to an event tracer.");
   m.def("engine_runtimes", &engine_runtimes, "The engine kinds that can run in this process, sorted.");
 

@@ -32,6 +32,8 @@ inline std::string error_name(executorch::runtime::Error error) {
   text += std::string(" [") + error_name(error) + "]";
   switch (error) {
     case executorch::runtime::Error::InvalidArgument:
+    case executorch::runtime::Error::InvalidProgram:
+    case executorch::runtime::Error::InvalidExternalData:
       throw nanobind::value_error(text.c_str());
     case executorch::runtime::Error::MemoryAllocationFailed:
       PyErr_SetString(PyExc_MemoryError, text.c_str());

@@ -122,6 +122,11 @@ def backend_is_registered() -> bool:
     Whether this library's delegate answers to 'TensorRTBackend' in this process.
     """
 
+def silence_log() -> None:
+    """
+    Drops what ExecuTorch logs in this process, for programs whose own messages say it.
+    """
+
 def tracing_compiled_in() -> bool:
     """Whether delegates can give events to an event tracer."""
 

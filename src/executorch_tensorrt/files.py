@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import tempfile
 from collections.abc import Generator
@@ -23,7 +24,12 @@ def replacing(path: str | os.PathLike[str]) -> Generator[Path]:
         OSError: it cannot be written; then `path` is as it was.
     """
     target = Path(path)
-    handle, name = tempfile.mkstemp(dir=target.parent, prefix=f".{target.name[:100]}.")
+    if target.is_dir():
+        raise IsADirectoryError(errno.EISDIR, "is a folder; give a file", str(target))
+    try:
+        handle, name = tempfile.mkstemp(dir=target.parent, prefix=f".{target.name[:100]}.")
+    except OSError as error:  # it would name the temporary file
+        raise type(error)(error.errno, error.strerror, str(target)) from None
     os.close(handle)
     temporary = Path(name)
     try:

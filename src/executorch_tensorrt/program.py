@@ -6,6 +6,7 @@ ExecuTorch's own runtime verifies the file first; then the accessors that `flatc
 
 from __future__ import annotations
 
+import hashlib
 import mmap
 import os
 import struct
@@ -124,18 +125,49 @@ def read_program(source: str | os.PathLike[str] | bytes) -> Program:
 
     Raises:
         FileNotFoundError: there is no file at that path.
-        ValueError: it is no ExecuTorch program, or is truncated or damaged.
+        ValueError: it is no file, no ExecuTorch program, or is truncated or damaged.
         OSError: it cannot be read.
     """
     if isinstance(source, bytes):
         return _read("the program", memoryview(source), lambda: _native.Module(source, False, {}))
     path = Path(source)
+    if path.exists() and not path.is_file():
+        raise ValueError(f"'{path}' is no file; give a .pte file")
     if not path.is_file():
         raise FileNotFoundError(f"no program at '{path}'")
     with path.open("rb") as file:
         # An empty file cannot be mapped.
         data = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) if path.stat().st_size else b""
     return _read(f"'{path}'", memoryview(data), lambda: _native.Module(str(path), "mmap", False, {}))
+
+
+def verify_engines(program: Program, name: str) -> None:
+    """Compares the bytes of every engine with the id that its exporter gave it; loading does not.
+
+    Args:
+        program: from :func:`read_program`.
+        name: what to call it in the message.
+
+    Raises:
+        ValueError: an engine has other bytes than its id says, or its blob is damaged.
+    """
+    for method in program.methods:
+        for delegate in method.delegates:
+            if delegate.backend_id == "TensorRTBackend":
+                data = bytes(delegate.blob)
+                blob = _native.parse_blob(data)
+                record = blob.metadata.record
+                if record is not None and not engine_is_intact(data, blob, record.engine_id):
+                    raise ValueError(
+                        f"{name} is damaged: engine {record.engine_id} has other bytes than its id says; export or "
+                        "copy it again."
+                    )
+
+
+def engine_is_intact(data: bytes, blob: _native.Blob, engine_id: str) -> bool:
+    """Whether the engine's SHA-256 begins with its id."""
+    engine = memoryview(data)[blob.engine_offset : blob.engine_offset + blob.engine_size]
+    return hashlib.sha256(engine).hexdigest().startswith(engine_id)
 
 
 def _read(name: str, data: memoryview, verify: Callable[[], object]) -> Program:

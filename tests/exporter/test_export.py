@@ -452,3 +452,20 @@ def test_partitioner_refuses_options(options: dict[str, object], message: str) -
 def test_partitioner_refuses_what_is_no_operator() -> None:
     with pytest.raises(TypeError, match="torch_executed_ops has a wrong entry: got 3"):
         TensorRTPartitioner(torch_executed_ops=[3])
+
+
+def test_export_plans_for_batches_that_convolutions_ask_about() -> None:
+    """torch's fake convolution compares the batch with 16, and would take the answer for a bound."""
+    net = torch.nn.Sequential(torch.nn.Conv2d(3, 4, 3), torch.nn.ReLU(), torch.nn.Conv2d(4, 2, 3)).eval()
+    spans = (((1, 3, 8, 8), (2, 3, 8, 8), (4, 3, 8, 8)), ((5, 3, 8, 8), (20, 3, 8, 8), (32, 3, 8, 8)))
+    module = Module(export(net, [Input(profiles=ranges(*spans))]).buffer, optimization_profile="auto")
+    for batch in (1, 4, 5, 15, 16, 32):
+        x = torch.randn(batch, 3, 8, 8)
+        with torch.no_grad():
+            torch.testing.assert_close(module.forward(x)[0], net(x), rtol=1e-4, atol=1e-5)
+
+
+@pytest.mark.parametrize("count", [0, 2])
+def test_export_refuses_another_number_of_inputs(count: int) -> None:
+    with pytest.raises(ValueError, match=f"inputs do not fit the model's arguments: got {count}"):
+        export(torch.nn.Linear(4, 4).eval(), [Input(shape=(2, 4))] * count)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import re
 from typing import Any
 
@@ -11,6 +12,7 @@ from models import profiles
 
 from executorch_tensorrt import Input, export
 from executorch_tensorrt.exporter.blob import unpack_metadata
+from executorch_tensorrt.profiling import capture
 from executorch_tensorrt.program import read_program
 
 
@@ -57,3 +59,50 @@ def test_layer_of_a_nested_delegate_leads_to_all_its_operators() -> None:
         "aten.relu.default",
         "aten.linear.default",
     ]
+
+
+class _Attention(torch.nn.Module):
+    """Its handles collide with instruction numbers, which emitting puts in their place."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.norm = torch.nn.LayerNorm(8)
+        self.project = torch.nn.Linear(8, 24)
+        self.out = torch.nn.Linear(8, 8)
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        q, k, v = self.project(self.norm(x)).chunk(3, -1)
+        return self.out(torch.nn.functional.scaled_dot_product_attention(q, k, v)) + x
+
+
+def test_layers_of_dynamic_profiles_lead_to_the_operators_they_run() -> None:
+    ranges = profiles((1, 1, 1), (2, 4, 8), head=(1,), tail=(8,))
+    buffer = export(_Attention().eval(), [Input(profiles=ranges)]).buffer
+    ours = record(buffer)
+    for layers in ours["layers"]:
+        ops = [ours["sources"][str(handle)]["op"] for handles in layers.values() for handle in handles]
+        runs = [(op, len(list(same))) for op, same in itertools.groupby(ops)]
+        assert [op for op, _ in runs] == [
+            "aten.layer_norm.default",
+            "aten.linear.default",
+            "aten.chunk.default",
+            "aten.scaled_dot_product_attention.default",
+            "aten.linear.default",
+            "aten.add.Tensor",
+        ], "layers come in the model's order"
+        assert runs[3][1] > 3, "attention is decomposed into several layers"
+
+
+def test_layer_links_name_kernels_of_their_operators() -> None:
+    """An engine's own events say which kernel an instruction runs, independently of the links."""
+    session = capture(
+        export(_Attention().eval(), [Input(profiles=profiles((2, 4, 8), head=(1,), tail=(8,)))]).buffer,
+        (torch.randn(1, 5, 8),),
+        runs=1,
+    )
+    engine = session.delegates[0].engine
+    assert engine is not None
+    for event in session.runs[0].events:
+        if event.kind == "layer" and event.name.startswith(("where", "eq.", "any.", "logical_not")):
+            handles = engine.layer_handles[0][str(event.layer_instruction)]
+            assert [engine.sources[str(h)].op for h in handles] == ["aten.scaled_dot_product_attention.default"]

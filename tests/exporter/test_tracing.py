@@ -66,7 +66,7 @@ def test_trace_keeps_dims_apart_that_the_model_does_not_relate() -> None:
 def test_trace_asks_for_shared_dims_when_sizes_do_not_fit() -> None:
     both = [rows((2, 4, 8)), rows((2, 4, 9))]
     with pytest.raises(
-        RuntimeError,
+        ValueError,
         match=r"can't be traced: got .* for inputs of shape \(\d, 4\), \(\d, 4\): .*one name in shared_dims",
     ):
         trace(Adding().eval(), both, strict=False)

@@ -142,7 +142,7 @@ def test_capture_refuses_wrong_arguments(change: dict[str, Any], told: str) -> N
 
 def test_capture_refuses_an_output_that_is_a_file(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("mine")
-    with pytest.raises(OSError, match="file"):
+    with pytest.raises(ValueError, match="the output .*file' is a file; give a folder"):
         capture(models.rows().buffer, rows_of(2), runs=1, output=tmp_path / "file")
     assert (tmp_path / "file").read_text() == "mine"
 

@@ -152,7 +152,7 @@ def test_unknown_method_is_named(module: Module) -> None:
 def test_missing_file_is_named(tmp_path: Path) -> None:
     with pytest.raises(FileNotFoundError, match="nothing.pte"):
         Module(tmp_path / "nothing.pte")
-    with pytest.raises(FileNotFoundError, match=str(tmp_path)):
+    with pytest.raises(IsADirectoryError, match=str(tmp_path)):
         Module(tmp_path)
 
 

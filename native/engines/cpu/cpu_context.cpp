@@ -84,7 +84,9 @@ Status CpuContext::load(const executorch::runtime::Program& program) {
   }
   auto method = program.load_method(name_.c_str(), &memory_manager_, tracer_.get(), nullptr, &options);
   if (!method.ok()) {
-    return engine_error(name_, "does not load", method.error());
+    return invalid_program("the engine's method '" + name_ + "' does not load (" +
+                           executorch::runtime::to_string(method.error()) +
+                           "): it is damaged, or of another ExecuTorch; export or copy it again");
   }
   method_.emplace(std::move(*method));
   return {};

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import sys
+
 import click
 
-from executorch_tensorrt import __version__
+from executorch_tensorrt import __version__, _native
 from executorch_tensorrt.cli.demo import demo_command
 from executorch_tensorrt.cli.doctor import doctor_command
 from executorch_tensorrt.cli.export import export_command
@@ -44,4 +46,6 @@ for command in COMMANDS:
 
 def main() -> None:
     """The entry point of `etrt`."""
+    if "--debug" not in sys.argv:
+        _native.silence_log()  # what it says, the message of a command says better
     app(prog_name="etrt")

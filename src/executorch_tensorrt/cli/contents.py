@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import hashlib
 import json
 from pathlib import Path
 from typing import Any
 
 from executorch_tensorrt import _native
-from executorch_tensorrt.program import Delegate, Method, Value, read_program
+from executorch_tensorrt.program import Delegate, Method, Value, engine_is_intact, read_program
 
 BACKEND = "TensorRTBackend"
 
@@ -71,7 +70,7 @@ def _engine(path: Path, method: Method, delegate: Delegate) -> dict[str, Any]:
         "format": blob.magic,
         "kind": kind,
         "id": record.engine_id if record else None,
-        "intact": _is_intact(data, blob, record.engine_id) if record else None,
+        "intact": engine_is_intact(data, blob, record.engine_id) if record else None,
         "bytes": blob.engine_size,
         "builder": record.builder if record else None,
         "signature": record.signature if record else None,
@@ -84,11 +83,6 @@ def _engine(path: Path, method: Method, delegate: Delegate) -> dict[str, Any]:
         "aliased_io": [{"output": a.output, "input": a.input, "kind": a.kind} for a in metadata.aliased_io],
         "profiles": _profiles(metadata, record) if record else None,
     }
-
-
-def _is_intact(data: bytes, blob: _native.Blob, engine_id: str) -> bool:
-    engine = memoryview(data)[blob.engine_offset : blob.engine_offset + blob.engine_size]
-    return hashlib.sha256(engine).hexdigest().startswith(engine_id)
 
 
 def _shapes(data: bytes) -> dict[str, list[int]]:

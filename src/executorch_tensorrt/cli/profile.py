@@ -42,7 +42,7 @@ An --input is {values.GRAMMAR} Give the method's inputs again for further calls 
 @click.option("--format", type=click.Choice(_FORMATS), help="Trace files for each engine.")
 @click.option("--optimization-profile", "profile", metavar="auto|N", default="auto", callback=optimization_profile)
 @click.option("--seed", type=click.IntRange(0), default=0, show_default=True, help="For random inputs.")
-@click.option("-o", "--output", required=True, type=click.Path(path_type=Path), help="The folder; made if need be.")
+@click.option("-o", "--output", required=True, help="The folder; made if need be.")
 def profile_command(
     program: Path,
     inputs: tuple[str, ...],
@@ -53,14 +53,16 @@ def profile_command(
     format: Any,
     profile: Any,
     seed: int,
-    output: Path,
+    output: str,
 ) -> None:
     from executorch_tensorrt.profiling import capture
-    from executorch_tensorrt.program import read_program
+    from executorch_tensorrt.profiling.capture import make_output_folder
+    from executorch_tensorrt.program import read_program, verify_engines
     from executorch_tensorrt.runtime import ExecuTorchError, Module
 
     with progress() as step, user_errors(ValueError, OSError, MemoryError, ExecuTorchError):
-        read_program(program)  # tells better than the runtime what is wrong with a file
+        verify_engines(read_program(program), f"'{program}'")  # tells what the runtime would not see
+        make_output_folder(output)
         sets = parse_input_sets(inputs, seed, Module(program).method_meta(method))
         step(f"running '{method}' {warmup * len(sets) + runs} times")
         session = capture(
@@ -74,7 +76,7 @@ def profile_command(
             format=format,
             output=output,
         )
-    _show(session, output)
+    _show(session, Path(output))
 
 
 def _show(session: Session, output: Path) -> None:

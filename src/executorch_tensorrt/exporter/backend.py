@@ -24,6 +24,7 @@ from executorch_tensorrt.engines.builder import BuildRequest
 from executorch_tensorrt.exporter.blob import Binding, engine_id, pack_blob
 from executorch_tensorrt.exporter.shapes import ProfileTable, describe_shapes, range_of, symbols_of, tensor_exprs
 from executorch_tensorrt.exporter.sources import handles_of, sources_of
+from executorch_tensorrt.exporter.tracing import unnarrowed
 
 _log = logging.getLogger(__name__)
 
@@ -66,7 +67,7 @@ class TensorRTBackend(BackendDetails):
         static = not any(symbols_of(expr) for node in inputs for expr in tensor_exprs(node.meta["val"]))
         profiles = table.profiles[:1] if static else table.profiles
         started = time.perf_counter()
-        with torch.no_grad():
+        with torch.no_grad(), unnarrowed():
             built = builder.build(BuildRequest(edge_program, profiles, engine_spec["options"]))
         _log.info(
             "engine of %d operators, %d profiles: %.1f MB in %.1f s",
@@ -78,6 +79,7 @@ class TensorRTBackend(BackendDetails):
         shapes = describe_shapes(
             [tensor_exprs(node.meta["val"]) for node in inputs], [tensor_exprs(node.meta["val"]) for node in outputs]
         )
+        sources = sources_of(edge_program.graph)
         ours: dict[str, Any] = {
             "version": 1,
             "engine_kind": builder.kind,
@@ -87,8 +89,11 @@ class TensorRTBackend(BackendDetails):
             "profiles": [{"inputs": [_ranges(node, profile) for node in inputs]} for profile in profiles],
             "symbols": shapes.symbols,
             "shapes": {"inputs": shapes.inputs, "outputs": shapes.outputs},
-            "sources": sources_of(edge_program.graph),
-            "layers": [{str(k): list(handles) for k, handles in layers.items()} for layers in built.layer_handles],
+            "sources": sources,
+            "layers": [
+                {str(k): [h for h in dict.fromkeys(handles) if str(h) in sources] for k, handles in layers.items()}
+                for layers in built.layer_handles
+            ],
         }
         blob = pack_blob(builder.magic, _describe(inputs, outputs), ours, built.data)
         return PreprocessResult(processed_bytes=blob, debug_handle_map=cast(Any, _handles(edge_program)))

@@ -14,6 +14,7 @@ from typing import Any, cast
 import torch
 
 from executorch_tensorrt.exporter.edge_to_aten import aten_op
+from executorch_tensorrt.exporter.support import is_size
 
 _FRAME = re.compile(r'File "([^"]+)", line (\d+)')
 _TORCH = str(Path(torch.__file__).parent)
@@ -33,7 +34,7 @@ def sources_of(graph: torch.fx.Graph) -> dict[str, dict[str, str]]:
     sources: dict[str, dict[str, str]] = {}
     for node in graph.nodes:
         handle = node.meta.get("debug_handle")
-        if node.op != "call_function" or not handle:
+        if node.op != "call_function" or not handle or is_size(node):
             continue
         found = {"op": _operator(node), "module": _module(node), "location": _location(node.meta.get("stack_trace"))}
         known = sources.setdefault(str(handle), {})

@@ -17,6 +17,7 @@ from typing import Any, NamedTuple, cast
 import torch
 from torch.export import Dim, ExportedProgram
 from torch.fx.experimental import _config as symbolic_shapes_config
+from torch.fx.experimental.symbolic_shapes import ShapeEnv
 from torch.utils import _pytree as pytree
 
 from executorch_tensorrt.exporter.binding import input_label
@@ -86,10 +87,26 @@ def trace(model: torch.nn.Module, inputs: Inputs, strict: bool) -> ExportedProgr
     for index, item in enumerate(items):
         ranges.update(_dynamic_dims(index, item) if item else {})
     shared = _shared(items, ranges)
+    _check_arguments(model, leaves, spec)
     plan = _Plan(leaves, items, spec, ranges, shared)
     program = _attempt(model, plan, strict)
     check_domain(program, [item for item in items if item], _agreement(model, program, plan))
     return program
+
+
+def _check_arguments(model: torch.nn.Module, leaves: Sequence[object], spec: pytree.TreeSpec) -> None:
+    args = pytree.tree_unflatten(list(leaves), spec)
+    signature = inspect.signature(model.forward)
+    try:
+        if isinstance(args, dict):
+            signature.bind(**args)
+        else:
+            signature.bind(*args)
+    except TypeError as error:
+        wanted = ", ".join(map(str, signature.parameters.values())) or "none"
+        raise ValueError(
+            f"inputs do not fit the model's arguments: got {len(args)} ({error}), allowed {wanted}; declare one each."
+        ) from None
 
 
 @contextmanager
@@ -126,6 +143,18 @@ def _agreement(model: torch.nn.Module, program: ExportedProgram, plan: _Plan) ->
     return agrees
 
 
+@contextmanager
+def unnarrowed() -> Generator[None]:
+    """Keep the ranges of dims as they are while a program is lowered.
+
+    Lowering runs operators on fake tensors again, and some ask whether a size is above a threshold of theirs
+    (convolutions: a batch of 16). torch would take the answer for the example size as a bound, and memory would be
+    planned for that.
+    """
+    with ShapeEnv().suppress_guards():
+        yield
+
+
 class _Likeness(Enum):
     """Which undeclared dims get one example size."""
 
@@ -159,9 +188,11 @@ def _attempt(model: torch.nn.Module, plan: _Plan, strict: bool) -> ExportedProgr
             failure = error
             _log.info("tracing failed with sizes %s: %s", list(sizes.values()), str(error).partition("\n")[0])
     shapes = [_example_shape(plan, position, tried[-1]) for position, item in enumerate(plan.items) if item]
-    raise RuntimeError(
+    several = len(plan.ranges) > 1 and len(plan.shared) < len(plan.ranges)
+    advice = "if the model needs some dims to be equal, give them one name in shared_dims" if several else ""
+    raise ValueError(
         f"the model can't be traced: got {type(failure).__name__} for inputs of shape {', '.join(map(str, shapes))}: "
-        f"{str(failure).strip()}; if the model needs some dims to be equal, give them one name in shared_dims."
+        f"{str(failure).strip()}; {advice or 'declare inputs that the model takes'}."
     ) from failure
 
 

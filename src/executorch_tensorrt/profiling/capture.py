@@ -78,7 +78,7 @@ def capture(
     described = _method(contents, method)
     delegates = describe_delegates(described)
     with tempfile.TemporaryDirectory() as temporary:
-        folder = Path(temporary) if output is None else _make_folder(output)
+        folder = Path(temporary) if output is None else make_output_folder(output)
         module = Module(
             program,
             optimization_profile=optimization_profile,
@@ -228,10 +228,19 @@ def _method(program: Program, name: str) -> Method:
     raise ValueError(f"the program has no such method: got '{name:.80}', allowed {known}")
 
 
-def _make_folder(output: str | os.PathLike[str]) -> Path:
+def make_output_folder(output: str | os.PathLike[str]) -> Path:
+    """The folder, made if need be and found to take files, before the runs and not after them.
+
+    Raises:
+        ValueError: it is no folder, or the empty path.
+        OSError: it cannot be made or written.
+    """
+    if not os.fspath(output):
+        raise ValueError("the output is the empty path: got '', allowed a folder; name one")
     folder = Path(output)
+    if folder.exists() and not folder.is_dir():
+        raise ValueError(f"the output '{folder}' is a file; give a folder")
     folder.mkdir(parents=True, exist_ok=True)
-    # Found out before the runs, not after them.
     with tempfile.TemporaryFile(dir=folder):
         return folder
 

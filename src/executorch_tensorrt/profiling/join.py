@@ -62,6 +62,7 @@ def check_places(blocks: Sequence[Block], delegates: Sequence[Delegate]) -> None
         ValueError: an event lies where the method has another kind of instruction.
     """
     places = {delegate.instruction: delegate.index >= 0 for delegate in delegates}
+    engines = {d.instruction: d.engine.engine_id for d in delegates if d.engine is not None and d.engine.engine_id}
     kinds = {"DELEGATE_CALL": True, "OPERATOR_CALL": False}
     for block in blocks:
         for event in block.events:
@@ -70,6 +71,23 @@ def check_places(blocks: Sequence[Block], delegates: Sequence[Delegate]) -> None
                     f"the ETDump is of another program or method: got {event.name} at instruction {event.instruction}, "
                     "where the method has none; give the program and the method that ran"
                 )
+            ran = _engine_of(event)
+            if ran and engines.get(event.instruction, ran) != ran:
+                raise ValueError(
+                    f"the ETDump is of another program or method: got engine {ran} at instruction {event.instruction}, "
+                    f"where the program has {engines[event.instruction]}; give the program and the method that ran"
+                )
+
+
+def _engine_of(event: TracedEvent) -> str:
+    """The engine that a delegate's event names; empty for other events."""
+    if event.delegate_id != "torchtrt.delegate":
+        return ""
+    try:
+        said: object = json.loads(event.metadata)
+    except ValueError:
+        return ""
+    return str(cast("dict[str, object]", said).get("engine_id", "")) if isinstance(said, dict) else ""
 
 
 def host_us(block: Block) -> float:

@@ -32,7 +32,7 @@ class OptimizationProfileGuard:
         if isinstance(index, bool) or not isinstance(index, int):
             raise TypeError(f"optimization profile index: got {index!r}, allowed an int of 0 or more")
         if not 0 <= index < 2**31:
-            raise ValueError(f"optimization profile index: got {index}, allowed 0 or more")
+            raise ValueError(f"optimization profile index: got {index}, allowed 0 to {2**31 - 1}")
         self._setup(_native.Request.pinned(index))
 
     @classmethod

@@ -34,9 +34,9 @@ def _load_options(
 ) -> dict[str, int | str]:
     options: dict[str, int | str] = {}
     if optimization_profile is not None:
-        if isinstance(optimization_profile, bool) or not (
-            optimization_profile == "auto" or (isinstance(optimization_profile, int) and optimization_profile >= 0)
-        ):
+        index = None if isinstance(optimization_profile, bool | str) else optimization_profile
+        is_index = isinstance(index, int) and 0 <= index < 2**31
+        if not is_index and optimization_profile != "auto":
             raise ValueError(
                 f"optimization_profile: got {optimization_profile!r}, allowed 'auto' or an index of 0 or more"
             )
@@ -71,8 +71,8 @@ class Module:
 
     Raises:
         FileNotFoundError: There is no file at that path.
+        IsADirectoryError: There is a folder.
         ValueError: An option is wrong, or the file is no valid program.
-        ExecuTorchError: The program is damaged.
     """
 
     def __init__(
@@ -93,6 +93,8 @@ class Module:
             self._native = _native.Module(bytes(program), etdump, options)
             return
         path = os.fspath(program)
+        if Path(path).is_dir():
+            raise IsADirectoryError(f"'{path}' is a folder; give a .pte file")
         if not Path(path).is_file():
             raise FileNotFoundError(f"no program at '{path}'")
         self._native = _native.Module(path, load_mode, etdump, options)

@@ -121,8 +121,9 @@ def _emit(methods: dict[str, ExportedProgram]) -> BuiltEngine:
     manager = EdgeProgramManager(cast(Any, methods), compile_config=compile_config)
     planning = MemoryPlanningPass(alloc_graph_input=False, alloc_graph_output=False)
     config = ExecutorchBackendConfig(memory_planning_pass=planning)
-    program = manager.to_executorch(config)
+    # Before emitting, which puts instruction numbers in the place of debug handles.
     delegates = {name: _delegate_handles(method) for name, method in methods.items()}
+    program = manager.to_executorch(config)
     # The emitter's map has one handle or several for an instruction.
     links = cast("dict[str, dict[int, int | list[int]]]", program.debug_handle_map)
     return BuiltEngine(
