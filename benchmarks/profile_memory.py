@@ -4,7 +4,7 @@ import json
 import subprocess
 import sys
 
-from bench_minilm import write_models
+from minilm import write_models
 from timing import median_of, report
 
 CODE = """

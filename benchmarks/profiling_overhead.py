@@ -7,7 +7,7 @@ import sys
 from pathlib import Path
 
 import nanobind
-from bench_delegate_call import write_models
+from delegate_call import write_models
 from timing import BUILD, REPOSITORY, microbench, report
 
 RUNS = 9
