@@ -54,7 +54,8 @@ $(VENV)/.dependencies: requirements/dev.txt | $(VENV)/bin/python
 $(VENV)/.build: $(NATIVE) $(VENV)/.dependencies
 	@echo "Building the native libraries"
 	@$(BIN)/python -m pip install $(PIP_FLAGS) --no-build-isolation --no-deps \
-		-C cmake.define.ETRT_WERROR=ON -C cmake.define.ETRT_TESTS=ON -C build-dir=build/editable -e .
+		--config-settings=cmake.define.ETRT_WERROR=ON --config-settings=cmake.define.ETRT_TESTS=ON \
+		--config-settings=build-dir=build/editable -e .
 	@touch $@
 
 lock: | $(VENV)/bin/python

@@ -17,7 +17,8 @@ REPOSITORY = Path(__file__).resolve().parents[1]
 def build_wheel(folder: Path, *defines: str) -> Path:
     """Builds a wheel with CMake definitions such as "ETRT_EVENT_TRACING=OFF"."""
     command = [sys.executable, "-m", "pip", "wheel", "-q", "--no-deps", "--no-build-isolation", "--no-index"]
-    options = ["-C", f"build-dir={folder / 'build'}", *(o for d in defines for o in ("-C", f"cmake.define.{d}"))]
+    settings = [f"build-dir={folder / 'build'}", *(f"cmake.define.{define}" for define in defines)]
+    options = [f"--config-settings={setting}" for setting in settings]
     subprocess.run(
         [*command, *options, "-w", str(folder), str(REPOSITORY)], check=True, timeout=600, capture_output=True
     )
