@@ -19,6 +19,8 @@ from typing import Any, Literal
 from executorch_tensorrt import _native
 from executorch_tensorrt import _program_schema as schema
 
+BACKEND_ID = "TensorRTBackend"
+
 _IDENTIFIER = b"ET12"
 _HEADER_MAGIC = b"eh00"
 
@@ -141,25 +143,23 @@ def read_program(source: str | os.PathLike[str] | bytes) -> Program:
     return _read(f"'{path}'", memoryview(data), lambda: _native.Module(str(path), "mmap", False, {}))
 
 
-def verify_engines(program: Program, name: str) -> None:
-    """Compares the bytes of every engine with the id that its exporter gave it; loading does not.
-
-    Args:
-        program: from :func:`read_program`.
-        name: what to call it in the message.
+def verify_engines(path: str | os.PathLike[str]) -> None:
+    """Reads a `.pte` file and compares every engine's bytes with the id that its exporter gave it; loading does not.
 
     Raises:
-        ValueError: an engine has other bytes than its id says, or its blob is damaged.
+        FileNotFoundError: there is no file at that path.
+        ValueError: as for :func:`read_program`, or an engine has other bytes than its id says, or its blob is damaged.
+        OSError: it cannot be read.
     """
-    for method in program.methods:
+    for method in read_program(path).methods:
         for delegate in method.delegates:
-            if delegate.backend_id == "TensorRTBackend":
+            if delegate.backend_id == BACKEND_ID:
                 data = bytes(delegate.blob)
                 blob = _native.parse_blob(data)
                 record = blob.metadata.record
                 if record is not None and not engine_is_intact(data, blob, record.engine_id):
                     raise ValueError(
-                        f"{name} is damaged: engine {record.engine_id} has other bytes than its id says; export or "
+                        f"'{path}' is damaged: engine {record.engine_id} has other bytes than its id says; export or "
                         "copy it again."
                     )
 

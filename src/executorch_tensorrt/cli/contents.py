@@ -7,9 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from executorch_tensorrt import _native
-from executorch_tensorrt.program import Delegate, Method, Value, engine_is_intact, read_program
-
-BACKEND = "TensorRTBackend"
+from executorch_tensorrt.program import BACKEND_ID, Delegate, Method, Value, engine_is_intact, read_program
 
 # The engine kinds that take Torch-TensorRT's format. Such a file does not say which of the two it is for.
 _TENSORRT_KINDS = frozenset({"tensorrt", "tensorrt_rtx"})
@@ -45,7 +43,7 @@ def _method(path: Path, method: Method) -> dict[str, Any]:
                 "backend": delegate.backend_id,
                 "bytes": len(delegate.blob),
                 "compile_specs": {key: value.decode(errors="replace") for key, value in delegate.compile_specs},
-                "engine": _engine(path, method, delegate) if delegate.backend_id == BACKEND else None,
+                "engine": _engine(path, method, delegate) if delegate.backend_id == BACKEND_ID else None,
             }
             for delegate in method.delegates
         ],

@@ -57,11 +57,11 @@ def profile_command(
 ) -> None:
     from executorch_tensorrt.profiling import capture
     from executorch_tensorrt.profiling.capture import make_output_folder
-    from executorch_tensorrt.program import read_program, verify_engines
+    from executorch_tensorrt.program import verify_engines
     from executorch_tensorrt.runtime import ExecuTorchError, Module
 
     with progress() as step, user_errors(ValueError, OSError, MemoryError, ExecuTorchError):
-        verify_engines(read_program(program), f"'{program}'")  # tells what the runtime would not see
+        verify_engines(program)  # tells what the runtime would not see
         make_output_folder(output)
         sets = parse_input_sets(inputs, seed, Module(program).method_meta(method))
         step(f"running '{method}' {warmup * len(sets) + runs} times")

@@ -68,10 +68,11 @@ def report_command(
 
 def _load(path: Path, program: Path | None, method: str) -> Session:
     from executorch_tensorrt.profiling import Session, from_etdump
+    from executorch_tensorrt.profiling.etdump import is_etdump
 
     if program is not None:
         return from_etdump(program, path, method=method)
-    if path.is_file() and path.read_bytes()[8:12] == b"ED00":
+    if path.is_file() and is_etdump(path):
         raise ValueError(f"'{path}' is an ETDump: add --program with the .pte file that ran")
     return Session.load(path)
 

@@ -12,7 +12,7 @@ from executorch_tensorrt.cli import values
 from executorch_tensorrt.cli.arguments import optimization_profile, parse_inputs
 from executorch_tensorrt.cli.console import microseconds_text, print_json, progress, shape_text, stdout, table
 from executorch_tensorrt.cli.failures import require_folder, user_errors
-from executorch_tensorrt.program import read_program, verify_engines
+from executorch_tensorrt.program import verify_engines
 from executorch_tensorrt.runtime.module import ProfileLevel
 
 if TYPE_CHECKING:
@@ -62,7 +62,7 @@ def run_command(
     options: dict[str, Any] = {"optimization_profile": profile, "profile_level": profile_level}
     with progress() as step:
         with user_errors(ValueError, OSError, MemoryError, ExecuTorchError):
-            verify_engines(read_program(program), f"'{program}'")  # tells what the runtime would not see
+            verify_engines(program)  # tells what the runtime would not see
             if etdump is not None:
                 require_folder(etdump)
             started = time.perf_counter()

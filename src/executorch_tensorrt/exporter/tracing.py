@@ -63,6 +63,12 @@ def in_signature_order(model: torch.nn.Module, inputs: Inputs) -> Inputs:
     return {name: inputs[name] for name in [*ordered, *unknown]}
 
 
+def _call_arguments(leaves: Sequence[object], spec: pytree.TreeSpec) -> tuple[tuple[Any, ...], dict[str, Any]]:
+    """The leaves of an input structure as what a model is called with: by position, or by name."""
+    args = pytree.tree_unflatten(list(leaves), spec)
+    return ((), args) if isinstance(args, dict) else (args, {})
+
+
 def declared_inputs(inputs: Inputs) -> list[Input]:
     """The declarations among an input structure's leaves, in order."""
     leaves, _ = flatten_inputs(inputs)
@@ -95,17 +101,15 @@ def trace(model: torch.nn.Module, inputs: Inputs, strict: bool) -> ExportedProgr
 
 
 def _check_arguments(model: torch.nn.Module, leaves: Sequence[object], spec: pytree.TreeSpec) -> None:
-    args = pytree.tree_unflatten(list(leaves), spec)
+    args, kwargs = _call_arguments(leaves, spec)
     signature = inspect.signature(model.forward)
     try:
-        if isinstance(args, dict):
-            signature.bind(**args)
-        else:
-            signature.bind(*args)
+        signature.bind(*args, **kwargs)
     except TypeError as error:
         wanted = ", ".join(map(str, signature.parameters.values())) or "none"
         raise ValueError(
-            f"inputs do not fit the model's arguments: got {len(args)} ({error}), allowed {wanted}; declare one each."
+            f"inputs do not fit the model's arguments: got {len(args) + len(kwargs)} ({error}), allowed {wanted}; "
+            "declare one each."
         ) from None
 
 
@@ -128,12 +132,11 @@ def _agreement(model: torch.nn.Module, program: ExportedProgram, plan: _Plan) ->
             for axis, size in _sizes(plan, _Likeness.AXIS_AND_RANGE).items()
         }
         examples, _ = _examples(plan, every)
-        args = pytree.tree_unflatten(examples, plan.spec)
-        positional, named = ((), args) if isinstance(args, dict) else (args, {})
+        args, kwargs = _call_arguments(examples, plan.spec)
         try:
             with torch.no_grad():
-                expected = pytree.tree_leaves(model(*positional, **named))
-                got = pytree.tree_leaves(program.module(check_guards=False)(*positional, **named))
+                expected = pytree.tree_leaves(model(*args, **kwargs))
+                got = pytree.tree_leaves(program.module(check_guards=False)(*args, **kwargs))
             torch.testing.assert_close(got, expected, rtol=1e-3, atol=1e-4, equal_nan=True)
         except Exception as error:
             _log.info("the program differs from the model at %s: %s", every, str(error).partition("\n")[0])
@@ -261,15 +264,14 @@ def _example_shape(plan: _Plan, position: int, sizes: Mapping[_Axis, int]) -> tu
 
 def _export(model: torch.nn.Module, plan: _Plan, sizes: Mapping[_Axis, int], strict: bool) -> ExportedProgram:
     examples, dynamic = _examples(plan, sizes)
-    args = pytree.tree_unflatten(examples, plan.spec)
+    args, kwargs = _call_arguments(examples, plan.spec)
     shapes = pytree.tree_unflatten(dynamic, plan.spec)
-    by_name = isinstance(args, dict)
     with torch.no_grad(), sizes_of_one():
         return torch.export.export(
             model,
-            () if by_name else args,
-            args if by_name else None,
-            dynamic_shapes=shapes if by_name else _by_parameter(model, shapes),
+            args,
+            kwargs or None,
+            dynamic_shapes=shapes if isinstance(shapes, dict) else _by_parameter(model, shapes),
             strict=strict,
         )
 

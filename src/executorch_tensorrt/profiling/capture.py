@@ -16,7 +16,6 @@ from typing import Any, Literal, cast, get_args
 
 from executorch_tensorrt.profiling.etdump import Block, read_etdump
 from executorch_tensorrt.profiling.join import (
-    BACKEND,
     EXECUTE_BLOCK,
     Call,
     check_places,
@@ -26,7 +25,7 @@ from executorch_tensorrt.profiling.join import (
 )
 from executorch_tensorrt.profiling.machine import describe_machine, describe_versions
 from executorch_tensorrt.profiling.session import Delegate, Session, Startup
-from executorch_tensorrt.program import Method, Program, read_program
+from executorch_tensorrt.program import BACKEND_ID, Method, Program, read_program
 from executorch_tensorrt.runtime.module import Module
 
 CaptureLevel = Literal["delegate", "phases", "layers"]
@@ -270,7 +269,7 @@ def _notes(dropped: int, delegates: list[Delegate]) -> list[str]:
         notes.append(f"{dropped} events did not fit into the ETDump, so the last runs lack some.")
     engines = [delegate.engine for delegate in delegates if delegate.engine is not None]
     if not engines:
-        notes.append(f"The method has no {BACKEND} delegate, so there are no phases and layers.")
+        notes.append(f"The method has no {BACKEND_ID} delegate, so there are no phases and layers.")
     if any(not engine.sources for engine in engines):
         notes.append("The program does not say which operators its engines come from. Export it again.")
     return notes

@@ -85,6 +85,16 @@ def read_etdump(source: str | os.PathLike[str] | bytes) -> list[Block]:
         return _read(f"'{path}'", mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ))
 
 
+def is_etdump(path: str | os.PathLike[str]) -> bool:
+    """Whether a file begins as an ETDump does.
+
+    Raises:
+        OSError: it cannot be read.
+    """
+    with Path(path).open("rb") as file:
+        return file.read(12)[8:] == _IDENTIFIER
+
+
 class _DamageError(Exception):
     """What a place in the file holds, and what it may hold."""
 

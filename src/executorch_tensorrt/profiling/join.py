@@ -14,7 +14,6 @@ from executorch_tensorrt.profiling.bulk import without_garbage_collection
 from executorch_tensorrt.profiling.etdump import Block, TracedEvent
 from executorch_tensorrt.profiling.session import Delegate, Engine, Event, EventKind, Run, Source
 
-BACKEND = "TensorRTBackend"
 METHOD_EVENT = "Method::execute"
 DELEGATE_EVENT = "torchtrt.delegate"
 EXECUTE_BLOCK = "Execute"
@@ -50,7 +49,7 @@ def describe_delegates(method: pte.Method) -> list[Delegate]:
         elif instruction.kind == "delegate":
             delegate = method.delegates[instruction.delegate]
             name = f"{delegate.backend_id} {delegate.index}"
-            engine = _engine(delegate) if delegate.backend_id == BACKEND else None
+            engine = _engine(delegate) if delegate.backend_id == pte.BACKEND_ID else None
             found.append(Delegate(method.name, place, delegate.index, delegate.backend_id, name, engine))
     return found
 
@@ -150,7 +149,7 @@ def _kind(event: TracedEvent, backends: Mapping[int, str]) -> EventKind:
         return "delegate"
     if str(event.delegate_id).startswith(_PREFIX):
         return "phase"
-    return "layer" if backends.get(event.instruction) == BACKEND else "other"
+    return "layer" if backends.get(event.instruction) == pte.BACKEND_ID else "other"
 
 
 def _metadata(raw: bytes) -> dict[str, Any]:
