@@ -15,6 +15,7 @@ from torch.export import Dim, ExportedProgram
 from executorch_tensorrt.engines.builder import BuildRequest
 from executorch_tensorrt.engines.cpu.builder import CpuEngineBuilder
 from executorch_tensorrt.exporter.edge_to_aten import edge_to_aten
+from executorch_tensorrt.exporter.partition import ranges_of
 from executorch_tensorrt.exporter.ranged import with_ranges
 from executorch_tensorrt.exporter.shapes import DimRange
 
@@ -41,6 +42,12 @@ def edge(dtype: torch.dtype) -> tuple[Net, ExportedProgram, str]:
     return model, program, symbol.name
 
 
+def request(program: ExportedProgram, profiles: Sequence[dict[str, DimRange]]) -> BuildRequest:
+    (name,) = program.graph_signature.user_inputs
+    (node,) = (node for node in program.graph.nodes if node.name == name)
+    return BuildRequest(program, profiles, {}, [], [[ranges_of(node, profile)] for profile in profiles])
+
+
 def run(engine: bytes, method: str, x: torch.Tensor) -> torch.Tensor:
     return Runtime.get().load_program(engine).load_method(method).execute([x])[0].clone()
 
@@ -55,7 +62,7 @@ def engine(net: tuple[Net, ExportedProgram, str]) -> bytes:
     _, program, rows = net
     spans = [DimRange(1, 1, 1), DimRange(2, 4, 8), DimRange(9, 16, 64), DimRange(1, 1, 1)]
     with torch.no_grad():
-        return CpuEngineBuilder().build(BuildRequest(program, [{rows: span} for span in spans], {})).data
+        return CpuEngineBuilder().build(request(program, [{rows: span} for span in spans])).data
 
 
 @pytest.mark.parametrize(("profile", "sizes"), [(0, [1]), (1, [2, 5, 8]), (2, [9, 64]), (3, [1])])
@@ -88,7 +95,7 @@ def test_cpu_builder_stores_weights_once(engine: bytes) -> None:
 def test_cpu_builder_leaves_the_partition_as_it_was(net: tuple[Net, ExportedProgram, str]) -> None:
     _, program, rows = net
     before = str(program.graph)
-    CpuEngineBuilder().build(BuildRequest(program, [{rows: DimRange(2, 2, 8)}], {}))
+    CpuEngineBuilder().build(request(program, [{rows: DimRange(2, 2, 8)}]))
     assert str(program.graph) == before
 
 
@@ -96,7 +103,7 @@ def test_cpu_builder_decomposes_what_xnnpack_refuses() -> None:
     model, program, rows = edge(torch.float64)
     profiles = [{rows: DimRange(2, 4, 8)}, {rows: DimRange(9, 16, 64)}]
     with torch.no_grad():
-        engine = CpuEngineBuilder().build(BuildRequest(program, profiles, {})).data
+        engine = CpuEngineBuilder().build(request(program, profiles)).data
     for index, size in enumerate((8, 64)):
         x = torch.randn(size, 64, dtype=torch.float64)
         torch.testing.assert_close(run(engine, f"profile_{index}", x), model(x).detach())

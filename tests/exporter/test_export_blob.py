@@ -12,12 +12,12 @@ from executorch.exir.delegate import executorch_call_delegate
 
 from executorch_tensorrt import Input
 from executorch_tensorrt.exporter import export
-from executorch_tensorrt.exporter.blob import Binding, pack_blob, unpack_engine, unpack_metadata
+from executorch_tensorrt.exporter.blob import Binding, BlobMetadata, pack_blob, unpack_engine, unpack_metadata
 
 
 @pytest.mark.parametrize("name", ["x", "a_rather_long_name"])
 def test_pack_blob_aligns_the_engine(name: str) -> None:
-    blob = pack_blob(b"ETC1", [Binding(name, "float32", (1, -1), True)], {"version": 1}, b"engine")
+    blob = pack_blob(b"ETC1", BlobMetadata([Binding(name, "float32", (1, -1), True)]), {"version": 1}, b"engine")
     magic, start, size, offset, length, reserved = struct.unpack_from("<4sIIIQ8s", blob)
     assert (magic, start, length, reserved) == (b"ETC1", 32, 6, b"\x01" + bytes(7))
     assert offset % 16 == 0
@@ -27,7 +27,8 @@ def test_pack_blob_aligns_the_engine(name: str) -> None:
 
 
 def test_pack_blob_writes_torch_tensorrts_keys_then_ours() -> None:
-    metadata = unpack_metadata(pack_blob(b"ETC1", [Binding("x", "int64", (2,), False)], {"version": 1}, b""))
+    written = BlobMetadata([Binding("x", "int64", (2,), False)])
+    metadata = unpack_metadata(pack_blob(b"ETC1", written, {"version": 1}, b""))
     assert list(metadata) == [
         "io_bindings",
         "aliased_io",

@@ -8,12 +8,16 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any, Protocol, TypeAlias
 
 import torch
 from torch.export import ExportedProgram
 
+from executorch_tensorrt.exporter.blob import Binding
 from executorch_tensorrt.exporter.shapes import DimRange
+
+InputBounds: TypeAlias = "Sequence[Sequence[DimRange]]"
+"""The ranges of one optimization profile: those of every dim of every input."""
 
 
 @dataclass(frozen=True)
@@ -24,11 +28,15 @@ class BuildRequest:
         program: the partition in the edge dialect. It is shared with the caller: do not change it.
         profiles: the range of each shape symbol, one mapping per optimization profile.
         options: the exporter's `engine_options`.
+        bindings: inputs in the order of the program's, then outputs. An engine with named bindings has these names.
+        bounds: what the inputs may be in each optimization profile.
     """
 
     program: ExportedProgram
     profiles: Sequence[Mapping[str, DimRange]]
     options: Mapping[str, Any]
+    bindings: Sequence[Binding]
+    bounds: Sequence[InputBounds]
 
 
 @dataclass(frozen=True)
@@ -38,11 +46,18 @@ class BuiltEngine:
     Attributes:
         data: the engine.
         layer_handles: per optimization profile, the debug handles of the partition's operators that a layer runs, by
-            what the engine reports as the layer's instruction; empty where the conversion recorded no link.
+            what the engine reports of the layer: its instruction, or its name; empty where the conversion recorded no
+            link.
+        bounds: what the engine itself says it accepts in each optimization profile; None where it can't be asked here.
+        builder: what built it, such as "TensorRT-RTX 1.7.1".
+        hardware_compatible: whether it runs on other GPUs than the one that it was built for.
     """
 
     data: bytes
-    layer_handles: Sequence[Mapping[int, Sequence[int]]] = ()
+    layer_handles: Sequence[Mapping[int | str, Sequence[int]]] = ()
+    bounds: Sequence[InputBounds] | None = None
+    builder: str = ""
+    hardware_compatible: bool = False
 
 
 class EngineBuilder(Protocol):

@@ -19,12 +19,11 @@ import torch
 from executorch.exir import EdgeCompileConfig, EdgeProgramManager, ExecutorchProgramManager, to_edge_transform_and_lower
 from executorch.exir.backend.partitioner import Partitioner
 from executorch.exir.delegate import executorch_call_delegate
-from executorch.exir.schema import Tensor
 from torch.export import ExportedProgram
 
 from executorch_tensorrt.exporter.backend import TensorRTBackend
-from executorch_tensorrt.exporter.binding import input_label
 from executorch_tensorrt.exporter.blob import unpack_metadata
+from executorch_tensorrt.exporter.boundary import check_plan
 from executorch_tensorrt.exporter.partitioner import TensorRTPartitioner
 from executorch_tensorrt.exporter.tracing import (
     Inputs,
@@ -35,7 +34,6 @@ from executorch_tensorrt.exporter.tracing import (
     unnarrowed,
 )
 from executorch_tensorrt.files import replacing
-from executorch_tensorrt.inputs import Input
 
 _log = logging.getLogger(__name__)
 
@@ -145,23 +143,10 @@ def export(
         delegates = _delegates(edge)
         with clock.step("emit", "writing the program"), unnarrowed():
             lowered = edge.to_executorch()
-            _check_plan(lowered, declared or [])
+            check_plan(lowered, declared or [])
     if not delegates:
         warnings.warn("no operator went into an engine; see left_outside for the reasons.", stacklevel=2)
     return ExportedEngineProgram(lowered, delegates, partitioner.left_outside, clock.seconds)
-
-
-def _check_plan(lowered: ExecutorchProgramManager, declared: Sequence[Input]) -> None:
-    """See that memory is planned for all that the profiles declare, whatever lowering has come to think of a dim."""
-    plan = lowered.executorch_program.execution_plan[0]
-    planned = [value.sizes for value in (plan.values[index].val for index in plan.inputs) if isinstance(value, Tensor)]
-    for position, (item, sizes) in enumerate(zip(declared, planned, strict=False)):
-        if any(size < most for size, most in zip(sizes, item.union.max, strict=False)):
-            raise ValueError(
-                f"memory is planned for less than {input_label(position, item.name)} declares: got {tuple(sizes)}, "
-                f"wanted {tuple(item.union.max)}; narrow the profiles, or keep the operators that limit it out of "
-                "engines"
-            )
 
 
 def _program(model: object, inputs: Inputs | None, strict: bool) -> ExportedProgram:

@@ -1,4 +1,4 @@
-"""The ahead-of-time half of TensorRTBackend: from one partition to the bytes of one delegate."""
+"""The ahead-of-time half of TensorRTBackend: from partitions to the bytes of delegates."""
 
 # torch's graphs and sympy's expressions carry few types.
 # pyright: reportMissingTypeStubs=false, reportPrivateUsage=false, reportUnknownMemberType=false
@@ -6,11 +6,9 @@
 
 from __future__ import annotations
 
-import json
 import logging
-import re
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, cast, final
 
 import torch
@@ -20,16 +18,15 @@ from torch.export import ExportedProgram
 
 from executorch_tensorrt import _build_info
 from executorch_tensorrt.engines import engine_builder
-from executorch_tensorrt.engines.builder import BuildRequest
-from executorch_tensorrt.exporter.blob import Binding, engine_id, pack_blob
-from executorch_tensorrt.exporter.shapes import ProfileTable, describe_shapes, range_of, symbols_of, tensor_exprs
+from executorch_tensorrt.engines.builder import BuildRequest, BuiltEngine
+from executorch_tensorrt.exporter.blob import BlobMetadata, engine_id, pack_blob
+from executorch_tensorrt.exporter.boundary import check_bounds, check_partitions
+from executorch_tensorrt.exporter.partition import Partition
+from executorch_tensorrt.exporter.shapes import DimRange, describe_shapes, tensor_exprs
 from executorch_tensorrt.exporter.sources import handles_of, sources_of
 from executorch_tensorrt.exporter.tracing import unnarrowed
 
 _log = logging.getLogger(__name__)
-
-ENGINE_SPEC = "etrt.engine"
-PROFILES_SPEC = "etrt.profiles"
 
 EVENTS = (
     "torchtrt.delegate",
@@ -40,9 +37,6 @@ EVENTS = (
     "torchtrt.output_staging",
     "torchtrt.synchronize",
 )
-
-# Torch-TensorRT's C++ reader finds its keys by searching the text for them.
-_RESERVED_NAMES = ("io_bindings", "aliased_io", "hardware_compatible", "device_id", "serialized_metadata")
 
 
 @final
@@ -58,71 +52,85 @@ class TensorRTBackend(BackendDetails):
 
     @staticmethod
     def preprocess(edge_program: ExportedProgram, compile_specs: list[CompileSpec]) -> PreprocessResult:
+        """See `BackendDetails`: the way of a single partition. `preprocess_multimethod` is the way of a program."""
+        return TensorRTBackend.preprocess_multimethod({"forward": [edge_program]}, {"forward": [compile_specs]})[
+            "forward"
+        ][0]
+
+    @classmethod
+    def preprocess_multimethod(
+        cls, edge_programs: dict[str, list[ExportedProgram]], compile_specs: dict[str, list[list[CompileSpec]]]
+    ) -> dict[str, list[PreprocessResult]]:
         """See `BackendDetails`."""
-        specs = {spec.key: bytes(spec.value) for spec in compile_specs}
-        engine_spec = json.loads(specs[ENGINE_SPEC])
-        table = ProfileTable.from_json(specs[PROFILES_SPEC].decode())
-        builder = engine_builder(engine_spec["kind"])
-        inputs, outputs = _bindings(edge_program)
-        static = not any(symbols_of(expr) for node in inputs for expr in tensor_exprs(node.meta["val"]))
-        profiles = table.profiles[:1] if static else table.profiles
-        started = time.perf_counter()
-        with torch.no_grad(), unnarrowed():
-            built = builder.build(BuildRequest(edge_program, profiles, engine_spec["options"]))
-        _log.info(
-            "engine of %d operators, %d profiles: %.1f MB in %.1f s",
-            len(edge_program.graph.nodes),
-            len(profiles),
-            len(built.data) / 1e6,
-            time.perf_counter() - started,
-        )
-        shapes = describe_shapes(
-            [tensor_exprs(node.meta["val"]) for node in inputs], [tensor_exprs(node.meta["val"]) for node in outputs]
-        )
-        sources = sources_of(edge_program.graph)
-        ours: dict[str, Any] = {
-            "version": 1,
-            "engine_kind": builder.kind,
-            "engine_id": engine_id(built.data),
-            "builder": f"executorch-tensorrt {_build_info.VERSION}, executorch {_build_info.EXECUTORCH_VERSION}",
-            "signature": "" if static else table.signature,
-            "profiles": [{"inputs": [_ranges(node, profile) for node in inputs]} for profile in profiles],
-            "symbols": shapes.symbols,
-            "shapes": {"inputs": shapes.inputs, "outputs": shapes.outputs},
-            "sources": sources,
-            "layers": [
-                {str(k): [h for h in dict.fromkeys(handles) if str(h) in sources] for k, handles in layers.items()}
-                for layers in built.layer_handles
-            ],
+        methods = {
+            method: [
+                Partition.read(index, program, specs)
+                for index, (program, specs) in enumerate(zip(programs, compile_specs[method], strict=True))
+            ]
+            for method, programs in edge_programs.items()
         }
-        blob = pack_blob(builder.magic, _describe(inputs, outputs), ours, built.data)
-        return PreprocessResult(processed_bytes=blob, debug_handle_map=cast(Any, _handles(edge_program)))
+        check_partitions(methods)
+        return {
+            method: [_delegate(method, partition) for partition in partitions] for method, partitions in methods.items()
+        }
 
 
-def _bindings(program: ExportedProgram) -> tuple[list[torch.fx.Node], list[torch.fx.Node]]:
-    nodes = {node.name: node for node in program.graph.nodes}
-    inputs = [nodes[name] for name in cast("Sequence[str]", program.graph_signature.user_inputs)]
-    outputs = [nodes[name] for name in cast("Sequence[str]", program.graph_signature.user_outputs)]
-    return inputs, outputs
+def _delegate(method: str, partition: Partition) -> PreprocessResult:
+    """Build a partition's engine."""
+    builder = engine_builder(partition.kind)
+    started = time.perf_counter()
+    request = BuildRequest(
+        partition.program, partition.profiles, partition.options, partition.bindings, partition.derived_bounds()
+    )
+    with torch.no_grad(), unnarrowed():
+        built = builder.build(request)
+    _log.info(
+        "engine of %d operators, %d profiles: %.1f MB in %.1f s",
+        len(partition.program.graph.nodes),
+        len(partition.profiles),
+        len(built.data) / 1e6,
+        time.perf_counter() - started,
+    )
+    check_bounds(method, partition, built.bounds)
+    metadata = BlobMetadata(partition.bindings, hardware_compatible=built.hardware_compatible)
+    blob = pack_blob(builder.magic, metadata, _record(partition, built), built.data)
+    return PreprocessResult(processed_bytes=blob, debug_handle_map=cast(Any, _handles(partition.program)))
 
 
-def _describe(inputs: Sequence[torch.fx.Node], outputs: Sequence[torch.fx.Node]) -> list[Binding]:
-    taken: set[str] = set(_RESERVED_NAMES)
-    bindings: list[Binding] = []
-    for position, node in enumerate([*inputs, *outputs]):
-        name = re.sub(r"[^A-Za-z0-9_.]", "_", node.name)
-        while name in taken:
-            name += "_"
-        taken.add(name)
-        value = node.meta["val"]
-        shape = [-1 if symbols_of(expr) else int(expr) for expr in tensor_exprs(value)]
-        bindings.append(Binding(name, str(value.dtype).removeprefix("torch."), shape, position < len(inputs)))
-    return bindings
+def _record(partition: Partition, built: BuiltEngine) -> dict[str, Any]:
+    """What only this project's runtime reads of a blob."""
+    shapes = describe_shapes(
+        [tensor_exprs(node.meta["val"]) for node in partition.inputs],
+        [tensor_exprs(node.meta["val"]) for node in partition.outputs],
+    )
+    sources = sources_of(partition.program.graph)
+    made_by = [
+        f"executorch-tensorrt {_build_info.VERSION}",
+        f"executorch {_build_info.EXECUTORCH_VERSION}",
+        built.builder,
+    ]
+    return {
+        "version": 1,
+        "engine_kind": partition.kind,
+        "engine_id": engine_id(built.data),
+        "builder": ", ".join(filter(None, made_by)),
+        "signature": partition.signature,
+        "profiles": [{"inputs": [_fields(ranges) for ranges in bounds]} for bounds in partition.derived_bounds()],
+        "symbols": shapes.symbols,
+        "shapes": {"inputs": shapes.inputs, "outputs": shapes.outputs},
+        "sources": sources,
+        "layers": [
+            {
+                str(key): [handle for handle in dict.fromkeys(handles) if str(handle) in sources]
+                for key, handles in layers.items()
+            }
+            for layers in built.layer_handles
+        ],
+    }
 
 
-def _ranges(node: torch.fx.Node, profile: Any) -> dict[str, list[int]]:
-    spans = [range_of(expr, profile) for expr in tensor_exprs(node.meta["val"])]
-    return {field: [getattr(span, field) for span in spans] for field in ("min", "opt", "max")}
+def _fields(ranges: Sequence[DimRange]) -> Mapping[str, list[int]]:
+    return {field: [getattr(span, field) for span in ranges] for field in ("min", "opt", "max")}
 
 
 def _handles(program: ExportedProgram) -> dict[str, tuple[int, ...]]:

@@ -20,6 +20,7 @@ from executorch_tensorrt.exporter.shapes import (
     ProfileTable,
     as_affine,
     range_of,
+    range_text,
     symbols_of,
     tensor_exprs,
 )
@@ -115,8 +116,8 @@ def _claims(label: str, item: Input, node: torch.fx.Node, count: int) -> list[_C
             for index, span in enumerate(spans):
                 if set(span) != {int(expr)}:
                     raise ValueError(
-                        f"{label} dim {axis} is fixed in the exported program: got {_text(span)} in profile {index}, "
-                        f"allowed {int(expr)}; declare {int(expr)}, or export the program with a dynamic dim."
+                        f"{label} dim {axis} is fixed in the exported program: got {range_text(span)} in profile "
+                        f"{index}, allowed {int(expr)}; declare {int(expr)}, or export the program with a dynamic dim."
                     )
         claims.append(_Claim(label, node.name, axis, expr, spans))
     return claims
@@ -147,7 +148,7 @@ def _invert(claim: _Claim, index: int, scale: int, offset: int) -> DimRange:
     for value in span:
         if (value - offset) % scale:
             raise ValueError(
-                f"{claim.label} dim {claim.axis} does not fit the exported program: got {_text(span)} in profile "
+                f"{claim.label} dim {claim.axis} does not fit the exported program: got {range_text(span)} in profile "
                 f"{index}, allowed values of {claim.expr}; choose values that the formula takes."
             )
     low, opt, high = ((value - offset) // scale for value in span)
@@ -167,7 +168,7 @@ def _check_derived(claims: Sequence[_Claim], symbols: Mapping[sympy.Symbol, tupl
             relation = "is the same dim as" if claim.expr == other.expr else f"is {claim.expr} and follows from"
             raise ValueError(
                 f"{claim.label} dim {claim.axis} {relation} {other.label} dim {other.axis} in the exported program: "
-                f"got {_text(span)} in profile {index}, allowed {_text(derived)}; declare both alike."
+                f"got {range_text(span)} in profile {index}, allowed {range_text(derived)}; declare both alike."
             )
 
 
@@ -189,8 +190,8 @@ def _check_domain(
         for index, span in enumerate(spans):
             if span.min < lowest or span.max > domain.upper:
                 raise ValueError(
-                    f"{claim.label} dim {claim.axis} leaves the range of the exported program: got {_text(span)} in "
-                    f"profile {index}, allowed {lowest}..{domain.upper}; narrow the profile, or export the "
+                    f"{claim.label} dim {claim.axis} leaves the range of the exported program: got {range_text(span)} "
+                    f"in profile {index}, allowed {lowest}..{domain.upper}; narrow the profile, or export the "
                     "program with a wider range."
                 )
 
@@ -224,7 +225,3 @@ def _signature(nodes: Sequence[torch.fx.Node], profiles: Sequence[Mapping[str, D
                 text = "|".join(f"{span.min}:{span.opt}:{span.max}" for span in spans)
                 seen[affine.symbol.name] = f"{node.name}[{axis}]={text}"
     return ",".join(seen.values())
-
-
-def _text(span: DimRange) -> str:
-    return f"{span.min}..{span.max}" + (f" (opt {span.opt})" if span.min < span.max else "")

@@ -7,7 +7,7 @@ import json
 import platform
 import struct
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from typing import Any
 
 _HEADER = struct.Struct("<4sIIIQ8s")
@@ -25,34 +25,54 @@ class Binding:
     is_input: bool
 
 
+@dataclass(frozen=True)
+class AliasedIo:
+    """An output that an engine writes in place of an input; `kind` is Torch-TensorRT's word for why."""
+
+    output: str
+    input: str
+    kind: str
+
+
+@dataclass(frozen=True)
+class BlobMetadata:
+    """The metadata keys that Torch-TensorRT knows.
+
+    Attributes:
+        bindings: inputs in the order of the delegate's arguments, then outputs.
+        aliased_io: outputs that are written in place of inputs.
+        hardware_compatible: whether the engine runs on other GPUs than the one that it was built for.
+        device_id: the GPU that the engine was built on.
+        serialized_metadata: Torch-TensorRT's own text. It is kept, and never interpreted.
+        target_platform: such as "linux_x86_64".
+    """
+
+    bindings: Sequence[Binding]
+    aliased_io: Sequence[AliasedIo] = ()
+    hardware_compatible: bool = False
+    device_id: int = 0
+    serialized_metadata: str = ""
+    target_platform: str = f"linux_{platform.machine()}"
+
+
 def engine_id(engine: bytes) -> str:
     """The name of an engine: the first 12 hex digits of its SHA-256."""
     return hashlib.sha256(engine).hexdigest()[:12]
 
 
-def pack_blob(magic: bytes, bindings: Sequence[Binding], ours: dict[str, Any], engine: bytes) -> bytes:
+def pack_blob(magic: bytes, metadata: BlobMetadata, ours: dict[str, Any], engine: bytes) -> bytes:
     """Serialise a delegate.
 
     Args:
         magic: four bytes that say which runtime loads the engine.
-        bindings: inputs in the order of the delegate's arguments, then outputs.
+        metadata: Torch-TensorRT's part of the metadata.
         ours: the value of the metadata key `executorch_tensorrt`. It is last because Torch-TensorRT's readers pass
             over what follows the keys they know.
         engine: what the engine builder made.
     """
-    metadata = {
-        "io_bindings": [
-            {"name": item.name, "dtype": item.dtype, "shape": list(item.shape), "is_input": item.is_input}
-            for item in bindings
-        ],
-        "aliased_io": [],
-        "hardware_compatible": False,
-        "device_id": 0,
-        "serialized_metadata": "",
-        "target_platform": f"linux_{platform.machine()}",
-        "executorch_tensorrt": ours,
-    }
-    text = json.dumps(metadata, separators=(",", ":"), ensure_ascii=True).encode()
+    theirs = asdict(metadata)
+    record = {"io_bindings": theirs.pop("bindings"), **theirs, "executorch_tensorrt": ours}
+    text = json.dumps(record, separators=(",", ":"), ensure_ascii=True).encode()
     end = _HEADER.size + len(text)
     offset = -(-end // _ALIGNMENT) * _ALIGNMENT
     header = _HEADER.pack(magic, _HEADER.size, len(text), offset, len(engine), _RESERVED)

@@ -18,8 +18,9 @@ from executorch.exir.backend.utils import tag_constant_data
 from torch.export import ExportedProgram
 
 from executorch_tensorrt.engines import engine_builder
-from executorch_tensorrt.exporter.backend import ENGINE_SPEC, PROFILES_SPEC, TensorRTBackend
+from executorch_tensorrt.exporter.backend import TensorRTBackend
 from executorch_tensorrt.exporter.binding import bind_inputs, tensor_inputs
+from executorch_tensorrt.exporter.partition import ENGINE_SPEC, PROFILES_SPEC
 from executorch_tensorrt.exporter.shapes import ProfileTable, tensor_exprs
 from executorch_tensorrt.exporter.sizes import DeferredTags
 from executorch_tensorrt.exporter.support import Support, delegated_ops, is_size, op_name, propose

@@ -80,6 +80,28 @@ def range_of(expr: sympy.Expr, profile: Mapping[str, DimRange]) -> DimRange:
     return DimRange(int(bounds.lower), int(cast(Any, opt)), int(bounds.upper))
 
 
+def lower_bound(size: int | torch.SymInt) -> int:
+    """The smallest value that an edge program admits for a size.
+
+    Where torch's decompositions wrote a lower bound of 2 for one of 1, it is 1 again.
+    """
+    expr = dim_expr(size)
+    symbols = symbols_of(expr)
+    if isinstance(size, int) or not symbols:
+        return int(expr)
+    domain = size.node.shape_env.var_to_range
+    ranges = {
+        symbol: ValueRanges(1 if domain[symbol].lower == 2 else domain[symbol].lower, domain[symbol].upper)
+        for symbol in symbols
+    }
+    return int(cast(Any, bound_sympy(expr, cast(Any, ranges)).lower))
+
+
+def range_text(span: DimRange) -> str:
+    """A range as messages write it."""
+    return f"{span.min}..{span.max}" + (f" (opt {span.opt})" if span.min < span.max else "")
+
+
 class Affine(NamedTuple):
     """`scale * symbol + offset`."""
 

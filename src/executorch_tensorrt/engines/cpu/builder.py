@@ -19,10 +19,11 @@ from executorch.backends.xnnpack.partition.xnnpack_partitioner import XnnpackPar
 from executorch.exir import EdgeCompileConfig, EdgeProgramManager, ExecutorchBackendConfig
 from executorch.exir.delegate import executorch_call_delegate
 from executorch.exir.passes import MemoryPlanningPass
+from executorch.exir.schema import ExecutionPlan, Tensor
 from torch.export import ExportedProgram
 from torch.utils import _pytree as pytree
 
-from executorch_tensorrt.engines.builder import BuildRequest, BuiltEngine
+from executorch_tensorrt.engines.builder import BuildRequest, BuiltEngine, InputBounds
 from executorch_tensorrt.exporter.edge_to_aten import aten_op, edge_to_aten
 from executorch_tensorrt.exporter.ranged import with_ranges
 from executorch_tensorrt.exporter.shapes import DimRange
@@ -76,7 +77,7 @@ class CpuEngineBuilder:
             for index in indices:
                 own = ranged.renamed(request.profiles[index])
                 methods[index] = with_ranges(lowered, own).program if rest else lowered
-        return _emit({f"profile_{index}": methods[index] for index in sorted(methods)})
+        return _emit([methods[index] for index in sorted(methods)], request.bounds)
 
 
 # What libexecutorch_kernels_optimized.so registers.
@@ -113,7 +114,8 @@ def _undecomposed(program: ExportedProgram) -> set[str]:
     return {str(op) for op in ops if op in preserved}
 
 
-def _emit(methods: dict[str, ExportedProgram]) -> BuiltEngine:
+def _emit(profiles: Sequence[ExportedProgram], bounds: Sequence[InputBounds]) -> BuiltEngine:
+    methods = {f"profile_{index}": program for index, program in enumerate(profiles)}
     # ExecuTorch's repair of dim orders runs every node again; most programs have nothing to repair.
     compile_config = EdgeCompileConfig(
         _check_ir_validity=False, _skip_dim_order=all(map(_has_default_dim_orders, methods.values()))
@@ -126,13 +128,24 @@ def _emit(methods: dict[str, ExportedProgram]) -> BuiltEngine:
     program = manager.to_executorch(config)
     # The emitter's map has one handle or several for an instruction.
     links = cast("dict[str, dict[int, int | list[int]]]", program.debug_handle_map)
+    plans = {plan.name: plan for plan in program.executorch_program.execution_plan}
     return BuiltEngine(
         bytes(program.buffer),
         [
             {step: _link(handle, delegates[name]) for step, handle in links.get(name, {}).items() if handle}
             for name in methods
         ],
+        [_planned(plans[name], ranges) for name, ranges in zip(methods, bounds, strict=True)],
     )
+
+
+def _planned(plan: ExecutionPlan, ranges: InputBounds) -> InputBounds:
+    """The ranges with the maximum that memory is planned for; a nested program knows no other end."""
+    sizes = [cast(Tensor, plan.values[index].val).sizes for index in plan.inputs]
+    return [
+        [DimRange(span.min, span.opt, size) for span, size in zip(dims, shape, strict=True)]
+        for dims, shape in zip(ranges, sizes, strict=True)
+    ]
 
 
 def _delegate_handles(method: ExportedProgram) -> dict[int, list[int]]:

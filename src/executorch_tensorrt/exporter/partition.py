@@ -1,0 +1,109 @@
+"""One partition of a method, as the exporter's backend gets it."""
+
+# torch's graphs and sympy's expressions carry few types.
+# pyright: reportMissingTypeStubs=false, reportPrivateUsage=false, reportUnknownMemberType=false
+# pyright: reportUnknownVariableType=false, reportUnknownArgumentType=false
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, cast
+
+import torch
+from executorch.exir.backend.compile_spec_schema import CompileSpec
+from torch.export import ExportedProgram
+
+from executorch_tensorrt.engines.builder import InputBounds
+from executorch_tensorrt.exporter.blob import Binding
+from executorch_tensorrt.exporter.shapes import DimRange, ProfileTable, range_of, symbols_of, tensor_exprs
+
+# What the partitioner tells the backend of each partition.
+ENGINE_SPEC = "etrt.engine"
+PROFILES_SPEC = "etrt.profiles"
+
+# Torch-TensorRT's C++ reader finds its keys by searching the text for them.
+_RESERVED_NAMES = ("io_bindings", "aliased_io", "hardware_compatible", "device_id", "serialized_metadata")
+
+
+@dataclass(frozen=True)
+class Partition:
+    """A partition and what its engine must take.
+
+    Attributes:
+        index: its place among the method's partitions.
+        program: the partition in the edge dialect.
+        inputs, outputs: its user inputs and outputs, in order.
+        bindings: how the engine calls them, inputs first.
+        table: the method's optimization profiles.
+        profiles: the engine's: the method's, or one if no input varies.
+        kind: the engine kind.
+        options: the exporter's `engine_options`.
+    """
+
+    index: int
+    program: ExportedProgram
+    inputs: Sequence[torch.fx.Node]
+    outputs: Sequence[torch.fx.Node]
+    bindings: Sequence[Binding]
+    table: ProfileTable
+    profiles: Sequence[Mapping[str, DimRange]]
+    kind: str
+    options: Mapping[str, Any]
+
+    @staticmethod
+    def read(index: int, program: ExportedProgram, compile_specs: Sequence[CompileSpec]) -> Partition:
+        """Put together what ExecuTorch hands to a backend."""
+        specs = {spec.key: bytes(spec.value) for spec in compile_specs}
+        engine = json.loads(specs[ENGINE_SPEC])
+        table = ProfileTable.from_json(specs[PROFILES_SPEC].decode())
+        nodes = {node.name: node for node in program.graph.nodes}
+        inputs = [nodes[name] for name in cast("Sequence[str]", program.graph_signature.user_inputs)]
+        outputs = [nodes[name] for name in cast("Sequence[str]", program.graph_signature.user_outputs)]
+        varies = any(symbols_of(expr) for node in inputs for expr in tensor_exprs(node.meta["val"]))
+        return Partition(
+            index,
+            program,
+            inputs,
+            outputs,
+            _bindings(inputs, outputs),
+            table,
+            table.profiles if varies else table.profiles[:1],
+            engine["kind"],
+            engine["options"],
+        )
+
+    @property
+    def is_static(self) -> bool:
+        """Whether no dim of an input varies; such an engine has one optimization profile."""
+        return not any(-1 in binding.shape for binding in self.bindings if binding.is_input)
+
+    @property
+    def signature(self) -> str:
+        """The canonical signature of the engine's optimization profiles; empty if it is static."""
+        return "" if self.is_static else self.table.signature
+
+    def derived_bounds(self) -> list[InputBounds]:
+        """What the engine's inputs may be in each optimization profile, derived from the method's inputs."""
+        return [[ranges_of(node, profile) for node in self.inputs] for profile in self.profiles]
+
+
+def ranges_of(node: torch.fx.Node, profile: Mapping[str, DimRange]) -> list[DimRange]:
+    """The range of every dim of a node's tensor in one optimization profile."""
+    return [range_of(expr, profile) for expr in tensor_exprs(node.meta["val"])]
+
+
+def _bindings(inputs: Sequence[torch.fx.Node], outputs: Sequence[torch.fx.Node]) -> list[Binding]:
+    taken: set[str] = set(_RESERVED_NAMES)
+    bindings: list[Binding] = []
+    for position, node in enumerate([*inputs, *outputs]):
+        name = re.sub(r"[^A-Za-z0-9_.]", "_", node.name)
+        while name in taken:
+            name += "_"
+        taken.add(name)
+        value = node.meta["val"]
+        shape = [-1 if symbols_of(expr) else int(expr) for expr in tensor_exprs(value)]
+        bindings.append(Binding(name, str(value.dtype).removeprefix("torch."), shape, position < len(inputs)))
+    return bindings
