@@ -3,10 +3,21 @@
 from __future__ import annotations
 
 import random
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
-from executorch_tensorrt.profiling.session import Delegate, Engine, Event, Run, Session, Source
+from executorch_tensorrt.profiling.session import (
+    Declaration,
+    Delegate,
+    Dim,
+    Engine,
+    Event,
+    MethodInput,
+    Run,
+    Session,
+    Source,
+)
 
 PHASES = ("input_binding", "shape_inference", "output_binding", "enqueue_host", "output_staging", "synchronize")
 SIGNATURE = '{"symbols":["s0"],"profiles":[[[1,32]],[[33,512]]]}'
@@ -92,6 +103,29 @@ def tiny_session(**changes: Any) -> Session:
         ],
     )
     return replace(session, **changes)
+
+
+Range = tuple[int, int, int]
+
+
+def called_session(
+    calls: Sequence[tuple[tuple[int, int], float, int]], ranges: Sequence[tuple[Range, Range]], **changes: Any
+) -> Session:
+    """Calls of a method with the inputs `ids` and `mask`, int64 [batch, sequence]; `changes` replace fields.
+
+    Args:
+        calls: for each, batch and sequence, microseconds, and the optimization profile.
+        ranges: of batch and sequence in each optimization profile.
+    """
+    dims = [Dim("b", 1, 0), Dim("s", 1, 0)]
+    largest = [max(span[axis][2] for span in ranges) for axis in range(2)]
+    inputs = [MethodInput(name, "int64", dims, largest) for name in ("ids", "mask")]
+    runs = [
+        Run("forward", number, wall, [list(sizes), list(sizes)], ["int64", "int64"], {"0": profile})
+        for number, (sizes, wall, profile) in enumerate(calls)
+    ]
+    profiles = [{"b": batch, "s": sequence} for batch, sequence in ranges]
+    return tiny_session(runs=runs, declarations=[Declaration("forward", inputs, profiles)], **changes)
 
 
 def renamed(session: Session, name: str) -> Session:
@@ -253,4 +287,4 @@ def _layers(writer: _Writer, clock: str, tokens: float, blocks: int, at: dict[st
         )
 
 
-__all__ = ["PHASES", "encoder_session", "renamed", "tiny_session"]
+__all__ = ["PHASES", "called_session", "encoder_session", "renamed", "tiny_session"]

@@ -10,9 +10,11 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from profiling.advice_factory import hostile
 from session_factory import encoder_session, renamed, tiny_session
 
 from executorch_tensorrt.profiling.renderers import html
+from executorch_tensorrt.profiling.renderers.advice import page as advice_page
 
 CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
 pytestmark = pytest.mark.skipif(CHROMIUM is None, reason="no Chromium: apt-get install chromium")
@@ -76,6 +78,14 @@ def test_page_does_not_run_hostile_names(opened: Open) -> None:
     assert "<title>pwned</title>" not in document
     assert "<img" not in document
     assert len(bars(document)) > 60
+
+
+def test_advice_page_does_not_run_hostile_names(opened: Open) -> None:
+    document = opened(advice_page.render(hostile(HOSTILE)), "document.getElementById('theme').click();")
+    assert "<title>pwned</title>" not in document
+    assert "<img" not in document
+    assert document.count("<circle ") == 15
+    assert 'data-theme="dark"' in document
 
 
 def test_page_folds_long_tables(opened: Open) -> None:

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from profiling.session_factory import encoder_session, renamed, tiny_session
+from profiling.session_factory import called_session, encoder_session, renamed, tiny_session
 
 from executorch_tensorrt.profiling import Session
 
@@ -105,3 +105,14 @@ def test_save_leaves_the_old_session_if_it_fails(tmp_path: Path) -> None:
         tiny_session(machine={"cores": float("nan")}).save(tmp_path)
     assert (tmp_path / "session.json").read_bytes() == before
     assert [path.name for path in tmp_path.iterdir()] == ["session.json"]
+
+
+def test_session_keeps_what_a_program_declares(tmp_path: Path) -> None:
+    session = called_session([((1, 8), 10.0, 0)], [((1, 2, 4), (1, 16, 64))])
+    session.save(tmp_path)
+    assert Session.load(tmp_path) == session
+    data = json.loads((tmp_path / "session.json").read_text())
+    data["declarations"][0]["inputs"][1]["dims"][1]["scale"] = 0
+    (tmp_path / "session.json").write_text(json.dumps(data))
+    with pytest.raises(ValueError, match=r"is damaged: declarations\[0\], scale of s: got 0, allowed another number"):
+        Session.load(tmp_path)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import logging
 import math
+import shutil
 import sys
 import time
 import warnings
@@ -31,6 +32,7 @@ __all__ = [
     "shape_text",
     "stdout",
     "table",
+    "terminal",
 ]
 
 _WIDTH_OF_FILES = 140
@@ -42,6 +44,13 @@ def stdout() -> Console:
 
     width = None if sys.stdout.isatty() else _WIDTH_OF_FILES
     return Console(file=sys.stdout, width=width, markup=False, highlight=False, emoji=False)
+
+
+def terminal() -> dict[str, Any]:
+    """Width and colours for what renders a text."""
+    if not sys.stdout.isatty():
+        return {"width": _WIDTH_OF_FILES}
+    return {"width": shutil.get_terminal_size().columns, "color": True}
 
 
 def table(title: str, columns: Sequence[str], rows: Iterable[Sequence[object]], right: Sequence[str] = ()) -> Table:

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
+from executorch_tensorrt.cli.console import terminal
 from executorch_tensorrt.cli.failures import UserError, user_errors
+from executorch_tensorrt.cli.sessions import load_session
 from executorch_tensorrt.files import write_atomically
 
 if TYPE_CHECKING:
@@ -17,7 +18,6 @@ if TYPE_CHECKING:
 
 _RENDERERS = ("console", "html", "perfetto", "trex", "json")
 _PRINTED = ("console", "json")
-_WIDTH_OF_FILES = 140
 
 _HELP = """Show where the time of captured runs went.
 
@@ -52,7 +52,7 @@ def report_command(
     from executorch_tensorrt.profiling import merge
 
     with user_errors():
-        loaded = [_load(path, program, method) for path in sessions]
+        loaded = [load_session(path, program, method) for path in sessions]
         texts = _comparison(loaded, renderer) if compare else _report(merge(loaded), renderer)
         if not texts:
             raise UserError("no engine reported layers, so there are no trex files; capture with --level layers.")
@@ -66,22 +66,11 @@ def report_command(
             click.echo(f"Wrote {path}")
 
 
-def _load(path: Path, program: Path | None, method: str) -> Session:
-    from executorch_tensorrt.profiling import Session, from_etdump
-    from executorch_tensorrt.profiling.etdump import is_etdump
-
-    if program is not None:
-        return from_etdump(program, path, method=method)
-    if path.is_file() and is_etdump(path):
-        raise ValueError(f"'{path}' is an ETDump: add --program with the .pte file that ran")
-    return Session.load(path)
-
-
 def _report(session: Session, renderer: Any) -> Mapping[str, str]:
     from executorch_tensorrt.profiling.renderers import console, render
 
     if renderer == "console":
-        return {"report.txt": console.render(session, **_terminal())}
+        return {"report.txt": console.render(session, **terminal())}
     return render(session, renderer)
 
 
@@ -92,15 +81,7 @@ def _comparison(sessions: list[Session], renderer: str) -> Mapping[str, str]:
     comparison = compare(*sessions)
     if renderer == "json":
         return {"comparison.json": json.render_comparison(comparison)}
-    return {"comparison.txt": console.render_comparison(comparison, **_terminal())}
-
-
-def _terminal() -> dict[str, Any]:
-    import shutil
-
-    if not sys.stdout.isatty():
-        return {"width": _WIDTH_OF_FILES}
-    return {"width": shutil.get_terminal_size().columns, "color": True}
+    return {"comparison.txt": console.render_comparison(comparison, **terminal())}
 
 
 def _targets(texts: Mapping[str, str], output: Path) -> dict[Path, str]:

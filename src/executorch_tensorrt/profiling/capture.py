@@ -14,6 +14,7 @@ from itertools import cycle, islice
 from pathlib import Path
 from typing import Any, Literal, cast, get_args
 
+from executorch_tensorrt.profiling.declared import declare, shape_finder
 from executorch_tensorrt.profiling.etdump import Block, read_etdump
 from executorch_tensorrt.profiling.join import (
     EXECUTE_BLOCK,
@@ -98,6 +99,7 @@ def capture(
             runs=join_runs(method, recorded.blocks, recorded.calls, delegates),
             notes=_notes(recorded.dropped, delegates),
             startup=[recorded.startup],
+            declarations=[declare(described)],
         )
         if output is not None:
             session.save(folder)
@@ -109,7 +111,8 @@ def from_etdump(
 ) -> Session:
     """A session from an ETDump that another process wrote, such as a C++ runner on a device.
 
-    What an ETDump does not hold is missing: shapes are empty, and the time of a run is that of the method itself.
+    What an ETDump does not hold is missing: the time of a run is that of the method itself, and its shapes are empty
+    unless they follow from those that engines traced.
 
     Args:
         program: The program that ran: a path of a `.pte` file, or its bytes.
@@ -122,11 +125,12 @@ def from_etdump(
         OSError: A file cannot be read.
     """
     contents = read_program(program)
-    delegates = describe_delegates(_method(contents, method))
+    described = _method(contents, method)
+    delegates, declaration = describe_delegates(described), declare(described)
     blocks = [block for block in read_etdump(etdump) if block.name == EXECUTE_BLOCK]
     check_places(blocks, delegates)
     calls = [Call(host_us(block), [], []) for block in blocks]
-    runs = join_runs(method, blocks, calls, delegates)
+    runs = list(map(shape_finder(described, declaration), join_runs(method, blocks, calls, delegates)))
     if not runs:
         raise ValueError("the ETDump has no calls of a method: got none, allowed one or more; write it after a call")
     kinds = {event.kind for run in runs for event in run.events}
@@ -139,6 +143,7 @@ def from_etdump(
         delegates=delegates,
         runs=runs,
         notes=_notes(0, delegates),
+        declarations=[declaration],
     )
 
 
@@ -162,6 +167,7 @@ def merge(sessions: Sequence[Session]) -> Session:
         runs=[run for item in sessions for run in item.runs],
         notes=list(dict.fromkeys(note for item in sessions for note in item.notes)),
         startup=[startup for item in sessions for startup in item.startup],
+        declarations=[declaration for item in sessions for declaration in item.declarations],
     )
 
 

@@ -8,11 +8,11 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any, cast
 
-from executorch_tensorrt import _native
 from executorch_tensorrt import program as pte
 from executorch_tensorrt.profiling.bulk import without_garbage_collection
 from executorch_tensorrt.profiling.etdump import Block, TracedEvent
 from executorch_tensorrt.profiling.session import Delegate, Engine, Event, EventKind, Run, Source
+from executorch_tensorrt.program.blobs import read_engine
 
 METHOD_EVENT = "Method::execute"
 DELEGATE_EVENT = "torchtrt.delegate"
@@ -172,35 +172,18 @@ def _object(value: object) -> Mapping[str, Any]:
     return cast("Mapping[str, Any]", value) if isinstance(value, dict) else {}
 
 
-def _list(value: object) -> Sequence[Any]:
-    return cast("Sequence[Any]", value) if isinstance(value, list) else ()
-
-
 def _engine(delegate: pte.Delegate) -> Engine:
-    data = bytes(delegate.blob)
-    blob = _native.parse_blob(data)
-    record = blob.metadata.record
-    begin, size = (int.from_bytes(data[at : at + 4], "little") for at in (4, 8))
-    ours = _object(_object(_json(data[begin : begin + size])).get("executorch_tensorrt"))
+    blob = read_engine(delegate)
     return Engine(
-        engine_id=record.engine_id if record else "",
-        kind=record.engine_kind if record else "tensorrt",
-        size_bytes=blob.engine_size,
-        signature=record.signature if record else "",
-        input_names=[item.name for item in blob.metadata.inputs],
-        profiles=record.profiles.profiles if record else [],
-        sources={handle: _source(item) for handle, item in _object(ours.get("sources")).items()},
-        layer_handles=[_handles(item) for item in _list(ours.get("layers"))],
+        engine_id=blob.engine_id,
+        kind=blob.record.engine_kind if blob.record else "tensorrt",
+        size_bytes=len(blob.engine),
+        signature=blob.signature,
+        input_names=[item.name for item in blob.inputs],
+        profiles=blob.profiles or [],
+        sources={
+            handle: Source(source.get("op", ""), source.get("module", ""), source.get("location", ""))
+            for handle, source in blob.sources.items()
+        },
+        layer_handles=blob.layer_handles,
     )
-
-
-def _source(value: object) -> Source:
-    texts = {key: text for key, text in _object(value).items() if isinstance(text, str)}
-    return Source(texts.get("op", ""), texts.get("module", ""), texts.get("location", ""))
-
-
-def _handles(value: object) -> dict[str, list[int]]:
-    return {
-        instruction: [handle for handle in _list(handles) if type(handle) is int]
-        for instruction, handles in _object(value).items()
-    }

@@ -150,6 +150,54 @@ class Startup:
 
 
 @dataclass(frozen=True)
+class Dim:
+    """One dim of a method's input: its size is `scale` times that of a shape symbol, plus `offset`.
+
+    Attributes:
+        symbol: dims with one symbol move together; empty for a static dim, whose size is `offset`.
+        scale: not 0.
+        offset: see above.
+    """
+
+    symbol: str
+    scale: int
+    offset: int
+
+
+@dataclass(frozen=True)
+class MethodInput:
+    """What a program says about an input of a method.
+
+    Attributes:
+        name: of the argument; empty where the exporter did not record it.
+        dtype: of a tensor, such as "float32"; else the kind, such as "int".
+        dims: of a tensor, in order.
+        largest: the shape that memory is planned for.
+    """
+
+    name: str
+    dtype: str
+    dims: list[Dim]
+    largest: list[int]
+
+
+@dataclass(frozen=True)
+class Declaration:
+    """What a program says about the inputs of a method.
+
+    Attributes:
+        method: the method.
+        inputs: all of them, in order.
+        profiles: per optimization profile, (min, opt, max) by symbol. Empty where the exporter did not record them;
+            every dim of a dynamic input has a symbol of its own then.
+    """
+
+    method: str
+    inputs: list[MethodInput]
+    profiles: list[dict[str, tuple[int, int, int]]]
+
+
+@dataclass(frozen=True)
 class Session:
     """Runs of one program.
 
@@ -163,6 +211,7 @@ class Session:
         runs: in order.
         notes: what a reader has to know: events that were dropped, sources that are missing.
         startup: of each method that ran; may lack some.
+        declarations: of each method that ran; sessions of earlier versions have none.
         version: of this format.
     """
 
@@ -175,6 +224,7 @@ class Session:
     runs: list[Run]
     notes: list[str] = field(default_factory=list[str])
     startup: list[Startup] = field(default_factory=list[Startup])
+    declarations: list[Declaration] = field(default_factory=list[Declaration])
     version: int = SESSION_VERSION
 
     def delegate_at(self, method: str, instruction: int) -> Delegate | None:
@@ -219,6 +269,7 @@ class Session:
             with without_garbage_collection():
                 session = build(cls, fields)
             _check_instructions(session)
+            _check_scales(session)
             return session
         except MismatchError as error:
             raise ValueError(f"'{target}' is damaged: {error}; capture it again") from None
@@ -231,4 +282,24 @@ def _check_instructions(session: Session) -> None:
                 raise MismatchError(key, "instruction numbers as keys").inside(f"runs[{index}].profiles")
 
 
-__all__ = ["Clock", "Delegate", "Engine", "Event", "EventKind", "Run", "Session", "Source", "Startup"]
+def _check_scales(session: Session) -> None:
+    for index, declaration in enumerate(session.declarations):
+        for dim in (dim for item in declaration.inputs for dim in item.dims):
+            if dim.symbol and not dim.scale:
+                raise MismatchError(dim.scale, "another number").inside(f"declarations[{index}], scale of {dim.symbol}")
+
+
+__all__ = [
+    "Clock",
+    "Declaration",
+    "Delegate",
+    "Dim",
+    "Engine",
+    "Event",
+    "EventKind",
+    "MethodInput",
+    "Run",
+    "Session",
+    "Source",
+    "Startup",
+]

@@ -1,5 +1,6 @@
 """Pure functions from a session to what a report shows."""
 
+from executorch_tensorrt.profiling.processors.advice import Advice, Choice, ProposedProfile, advise
 from executorch_tensorrt.profiling.processors.comparison import Change, Comparison, compare
 from executorch_tensorrt.profiling.processors.findings import Finding, findings
 from executorch_tensorrt.profiling.processors.gaps import Gap, OperatorTime, gaps
@@ -11,7 +12,9 @@ from executorch_tensorrt.profiling.processors.spread import RunSpread, spread, t
 from executorch_tensorrt.profiling.processors.times import Times
 
 __all__ = [
+    "Advice",
     "Change",
+    "Choice",
     "Comparison",
     "DelegatePhases",
     "Finding",
@@ -20,10 +23,12 @@ __all__ = [
     "OperatorTime",
     "Phase",
     "ProfileCost",
+    "ProposedProfile",
     "Region",
     "RunSpread",
     "ShapeCost",
     "Times",
+    "advise",
     "compare",
     "findings",
     "gaps",

@@ -234,7 +234,7 @@ def _far_from_opt(known: _Known, cost: ProfileCost) -> Iterator[Finding]:
             f"Calls with {shapes_text(item.shapes)} have {size} in dim {axis} of input {place}, where the profile is "
             f"tuned for {opt}; its ranges are {ranges_text(cost.ranges[place])}.",
             "The engine's kernels were chosen for the opt shape and may suit this one badly.",
-            f"If such calls matter, move opt towards {size}, or add a profile for them.",
+            f"If such calls matter, move opt towards {size}, or add a profile for them: 'etrt advise' proposes a list.",
             known.share(cost.delegate.method, item.time.total_us),
         )
 

@@ -37,6 +37,11 @@ class Times:
         median, p90, p99 = (float(value) for value in np.percentile(durations_us, (50, 90, 99)))
         return cls(len(durations_us), median, p90, p99, min(durations_us), max(durations_us), float(sum(durations_us)))
 
+    @property
+    def mean_us(self) -> float:
+        """0 where there was no call."""
+        return self.total_us / self.count if self.count else 0.0
+
 
 def share_of(part: float, whole: float) -> float:
     """0 to 1; 0 where there is no whole."""

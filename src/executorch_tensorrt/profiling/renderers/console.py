@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import io
 from collections import Counter
 from collections.abc import Iterable, Sequence
-from typing import TYPE_CHECKING
 
 from executorch_tensorrt.profiling.processors import (
     Change,
@@ -22,6 +20,7 @@ from executorch_tensorrt.profiling.processors import (
     regions,
     spread,
 )
+from executorch_tensorrt.profiling.renderers.text_report import TIMES, WIDTH, TextReport
 from executorch_tensorrt.profiling.session import Delegate, Session
 from executorch_tensorrt.words import (
     bytes_text,
@@ -33,15 +32,7 @@ from executorch_tensorrt.words import (
     short_text,
 )
 
-if TYPE_CHECKING:
-    from rich.console import Console
-
-WIDTH = 140
-_LONGEST_LINE = 600
-_LONG_COLUMNS = frozenset({"operators", "modules", "source lines"})
 _TOP_LAYERS = 15
-_ROWS = 30
-_TIMES = ("median", "p90", "p99")
 
 
 def render(session: Session, *, width: int = WIDTH, color: bool = False) -> str:
@@ -52,7 +43,7 @@ def render(session: Session, *, width: int = WIDTH, color: bool = False) -> str:
         width: in characters.
         color: whether to use terminal colours.
     """
-    report = _Report(width, color)
+    report = TextReport(width, color)
     calls = count_text(len(session.runs), "run")
     program = short_text(str(session.program.get("name") or "program"))
     report.line(f"{program}: {calls} at level {session.level}, {session.created}")
@@ -73,7 +64,7 @@ def render(session: Session, *, width: int = WIDTH, color: bool = False) -> str:
 
 def render_comparison(comparison: Comparison, *, width: int = WIDTH, color: bool = False) -> str:
     """What changed, the largest changes first."""
-    report = _Report(width, color)
+    report = TextReport(width, color)
     report.heading("Before and after")
     for difference in comparison.differences:
         report.line(f"Not the same: {difference}")
@@ -94,60 +85,6 @@ def _change(change: Change) -> tuple[str, ...]:
     return change.method, change.place, change.name, profile, *times, ratio
 
 
-class _Report:
-    """Sections of text. Names come from files: they are shown as they are, without what a terminal would obey."""
-
-    def __init__(self, width: int, color: bool) -> None:
-        from rich.console import Console
-
-        self._file = io.StringIO()
-        self._console: Console = Console(
-            file=self._file, width=width, markup=False, highlight=False, emoji=False, force_terminal=color,
-            color_system="auto" if color else None,
-        )  # fmt: skip
-
-    def text(self) -> str:
-        return "\n".join(line.rstrip() for line in self._file.getvalue().splitlines()) + "\n"
-
-    def heading(self, title: str) -> None:
-        self._console.print(f"\n{title}", style="bold")
-
-    def line(self, text: str) -> None:
-        self._console.print(_printable(short_text(text, _LONGEST_LINE)))
-
-    def table(
-        self,
-        title: str,
-        columns: Sequence[str],
-        rows: Sequence[Sequence[str]],
-        right: Sequence[str] = _TIMES,
-        once: Sequence[str] = ("method",),
-    ) -> None:
-        """`right`: columns to align there; `once`: columns to leave out where every row says the same."""
-        from rich import box
-        from rich.table import Table
-
-        self.heading(title)
-        # Without columns that say nothing.
-        cells = list(zip(*rows, strict=True))
-        kept = [k for k, column in enumerate(cells) if any(column) and (columns[k] not in once or len(set(column)) > 1)]
-        if kept:
-            columns, rows = [columns[k] for k in kept], [[row[k] for k in kept] for row in rows]
-        table = Table(box=box.SIMPLE_HEAD, pad_edge=False, show_edge=False)
-        for column in columns:
-            table.add_column(column, justify="right" if column in right else "left", overflow="fold")
-        limits = [120 if column in _LONG_COLUMNS else 60 for column in columns]
-        for row in rows[:_ROWS]:
-            table.add_row(*(_printable(short_text(cell, limit)) for cell, limit in zip(row, limits, strict=True)))
-        self._console.print(table)
-        if len(rows) > _ROWS:
-            self.line(f"{len(rows) - _ROWS} more are left out; 'etrt report -r json' has all.")
-
-
-def _printable(text: str) -> str:
-    return "".join(char if char.isprintable() else char.encode("unicode_escape").decode() for char in text)
-
-
 def _times(time: Times) -> tuple[str, ...]:
     if not time.count:
         return "", "", ""
@@ -158,7 +95,7 @@ def _place(delegate: Delegate) -> tuple[str, str]:
     return delegate.method, delegate.name
 
 
-def _regions(report: _Report, session: Session, found: Sequence[Region]) -> None:
+def _regions(report: TextReport, session: Session, found: Sequence[Region]) -> None:
     used: dict[tuple[str, str], set[int]] = {}
     for run in session.runs:
         for instruction, profile in run.profiles.items():
@@ -173,13 +110,13 @@ def _regions(report: _Report, session: Session, found: Sequence[Region]) -> None
     report.table("Which delegate regions ran", ("method", "delegate", "engine", "profiles", "ran"), rows, ())
 
 
-def _host_times(report: _Report, found: Sequence[Region]) -> None:
+def _host_times(report: TextReport, found: Sequence[Region]) -> None:
     rows = [(*_place(item.delegate), *_times(item.time), share_text(item.share)) for item in found]
-    columns = ("method", "delegate", *_TIMES, "share")
-    report.table("Host time of each delegate", columns, rows, (*_TIMES, "share"))
+    columns = ("method", "delegate", *TIMES, "share")
+    report.table("Host time of each delegate", columns, rows, (*TIMES, "share"))
 
 
-def _phases(report: _Report, session: Session) -> None:
+def _phases(report: TextReport, session: Session) -> None:
     rows: list[tuple[str, ...]] = []
     staged: list[str] = []
     for item in phases(session):
@@ -190,12 +127,12 @@ def _phases(report: _Report, session: Session) -> None:
                 f"{short_text(item.delegate.name)}: {bytes_text(item.staged_bytes)} copied to or from the device a call"
             )
     title = "Binding, staging, enqueue and synchronisation"
-    report.table(title, ("method", "delegate", "phase", *_TIMES, "share"), rows, (*_TIMES, "share"))
+    report.table(title, ("method", "delegate", "phase", *TIMES, "share"), rows, (*TIMES, "share"))
     for line in staged or ["No copies to or from a device."] if rows else ["Not traced: needs level phases or layers."]:
         report.line(line)
 
 
-def _layers(report: _Report, session: Session) -> None:
+def _layers(report: TextReport, session: Session) -> None:
     found = layers(session)
     rows = [
         (
@@ -205,7 +142,7 @@ def _layers(report: _Report, session: Session) -> None:
         for item in found[:_TOP_LAYERS]
     ]  # fmt: skip
     columns = ("method", "delegate", "profile", "layer", "clock", "median", "share", "operator", "module", "line")
-    report.table("Dominant layers", columns, rows, ("profile", *_TIMES, "share"), ("method", "delegate", "clock"))
+    report.table("Dominant layers", columns, rows, ("profile", *TIMES, "share"), ("method", "delegate", "clock"))
     if not found:
         report.line("Not traced: needs level layers and an engine that reports them.")
     elif len(found) > _TOP_LAYERS:
@@ -233,14 +170,14 @@ def _tail(path: str, limit: int = 28) -> str:
     return end if len(path) <= limit else end.partition(".")[2] or end
 
 
-def _gaps(report: _Report, session: Session) -> None:
+def _gaps(report: TextReport, session: Session) -> None:
     rows = [
         (item.method, _side(item.before, "begin"), _side(item.after, "end"), *_times(item.time), share_text(item.share),
          microseconds_text(item.orchestration.median_us), _operators(item))
         for item in gaps(session)
     ]  # fmt: skip
-    columns = ("method", "from", "to", *_TIMES, "share", "ExecuTorch", "operators")
-    report.table("Time between delegates", columns, rows, (*_TIMES, "share", "ExecuTorch"))
+    columns = ("method", "from", "to", *TIMES, "share", "ExecuTorch", "operators")
+    report.table("Time between delegates", columns, rows, (*TIMES, "share", "ExecuTorch"))
 
 
 def _side(delegate: Delegate | None, edge: str) -> str:
@@ -252,7 +189,7 @@ def _operators(gap: Gap) -> str:
     return ", ".join([*shown, *([f"{len(gap.operators) - 3} more"] if len(gap.operators) > 3 else [])])
 
 
-def _graph(report: _Report, found: Sequence[Region]) -> None:
+def _graph(report: TextReport, found: Sequence[Region]) -> None:
     rows: list[tuple[str, ...]] = []
     for region in found:
         operators = Counter(source.op for source in region.sources)
@@ -268,31 +205,31 @@ def _first(items: Iterable[str], limit: int = 2) -> str:
     return ", ".join(map(short_text, every[:limit])) + (f" and {len(every) - limit} more" if len(every) > limit else "")
 
 
-def _profiles(report: _Report, session: Session) -> None:
+def _profiles(report: TextReport, session: Session) -> None:
     rows: list[tuple[str, ...]] = []
     for cost in profile_costs(session):
         place = (*_place(cost.delegate), str(cost.profile), " ".join(map(ranges_text, cost.ranges)))
         rows += [(*place, _inputs(item.shapes), *_times(item.time)) for item in cost.shapes] or [
             (*place, "no run used it", "", "", "")
         ]
-    columns = ("method", "delegate", "profile", "accepts", "method inputs", *_TIMES)
-    report.table("What each optimization profile cost", columns, rows, ("profile", *_TIMES))
+    columns = ("method", "delegate", "profile", "accepts", "method inputs", *TIMES)
+    report.table("What each optimization profile cost", columns, rows, ("profile", *TIMES))
 
 
 def _inputs(shapes: Sequence[Sequence[int]]) -> str:
     return shapes_text(shapes) or "not recorded"
 
 
-def _spread(report: _Report, session: Session) -> None:
+def _spread(report: TextReport, session: Session) -> None:
     rows = [
         (item.method, _inputs(item.shapes), str(len(item.runs)), *_times(item.wall), str(item.slowest))
         for item in spread(session)
     ]
-    columns = ("method", "inputs", "runs", *_TIMES, "slowest run")
-    report.table("Spread over runs", columns, rows, ("runs", *_TIMES, "slowest run"))
+    columns = ("method", "inputs", "runs", *TIMES, "slowest run")
+    report.table("Spread over runs", columns, rows, ("runs", *TIMES, "slowest run"))
 
 
-def _findings(report: _Report, session: Session) -> None:
+def _findings(report: TextReport, session: Session) -> None:
     report.heading("Findings")
     found = findings(session)
     for item in found:

@@ -2,19 +2,11 @@
 
 from __future__ import annotations
 
-import base64
-import hashlib
 from collections import Counter, defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import lru_cache
-from pathlib import Path
 from typing import Any
 
-from jinja2 import Environment, FileSystemLoader, StrictUndefined
-from markupsafe import Markup
-
-from executorch_tensorrt import words
 from executorch_tensorrt.profiling import processors
 from executorch_tensorrt.profiling.processors import DelegatePhases, Finding, Layer
 from executorch_tensorrt.profiling.processors.modules import module_tree
@@ -27,24 +19,11 @@ from executorch_tensorrt.profiling.processors.timeline import (
     timelines,
 )
 from executorch_tensorrt.profiling.processors.times import share_of
-from executorch_tensorrt.profiling.renderers import page_format, page_timeline
+from executorch_tensorrt.profiling.renderers import page, page_format, page_timeline
 from executorch_tensorrt.profiling.session import Session
 
 MAX_ROWS = 300
 
-_TEMPLATES = Path(__file__).with_name("templates")
-_SCRIPTS = ("theme.js", "page.js", "timeline.js")
-_FILTERS = (
-    page_format.breakable,
-    page_format.duration,
-    page_format.moment,
-    page_format.percent,
-    page_format.prose,
-    page_format.ranges,
-    words.bytes_text,
-    words.count_text,
-    words.shape_text,
-)
 _PART_STYLES = {
     "outside phases": "outside",
     "delegate": "call",
@@ -81,37 +60,7 @@ def render(session: Session) -> str:
     Names are shown on one line of 200 characters at most. Tables have 300 rows at most, and the timeline as many runs
     and spans as `processors.timeline` allows; where something is left out, the page says so.
     """
-    return _environment().get_template("report.html.jinja").render(_page(session))
-
-
-@lru_cache(maxsize=1)
-def _environment() -> Environment:
-    environment = Environment(
-        loader=FileSystemLoader(_TEMPLATES),
-        autoescape=True,
-        finalize=page_format.finalized,
-        undefined=StrictUndefined,
-        trim_blocks=True,
-        lstrip_blocks=True,
-    )
-    filters: dict[str, Any] = environment.filters
-    filters.update({function.__name__: function for function in _FILTERS}, part_style=_part_style)
-    names: dict[str, Any] = environment.globals
-    names.update(file=_file, content_security_policy=_content_security_policy())
-    return environment
-
-
-def _file(name: str) -> Markup:
-    return Markup((_TEMPLATES / name).read_text(encoding="utf-8"))
-
-
-def _content_security_policy() -> Markup:
-    """Allows our scripts by their hashes and nothing else: no name could run, even if one were not escaped."""
-    digests = [base64.b64encode(hashlib.sha256(_file(name).encode()).digest()).decode() for name in _SCRIPTS]
-    allowed = " ".join(f"'sha256-{digest}'" for digest in digests)
-    return Markup(
-        f"default-src 'none'; style-src 'unsafe-inline'; script-src {allowed}; base-uri 'none'; form-action 'none'"
-    )
+    return page.render("report.html.jinja", _page(session))
 
 
 def _page(session: Session) -> dict[str, Any]:
@@ -123,6 +72,7 @@ def _page(session: Session) -> dict[str, Any]:
     several = len(groups) > 0 and len({group.method for group in groups}) > 1
     return {
         "session": session,
+        "part_style": _part_style,
         "several_methods": several,
         "summaries": summaries(session, regions, phases, gaps, layers),
         "regions": regions,

@@ -9,7 +9,9 @@ from collections.abc import Mapping, Sequence
 from typing import Any, cast
 
 from executorch_tensorrt.profiling import processors
-from executorch_tensorrt.profiling.processors import Comparison
+from executorch_tensorrt.profiling.processors import Advice, Comparison
+from executorch_tensorrt.profiling.processors.advice.variables import columns_of
+from executorch_tensorrt.profiling.renderers.advice.code import command_line, python_code
 from executorch_tensorrt.profiling.session import Delegate, Session
 
 FORMAT = 1
@@ -42,6 +44,29 @@ def render(session: Session) -> str:
 def render_comparison(comparison: Comparison) -> str:
     """What changed between two sessions."""
     return _text({"format": FORMAT, "differences": comparison.differences, "changes": comparison.changes})
+
+
+def render_advice(advice: Advice) -> str:
+    """Proposed optimization profiles. Their `ranges` are (min, opt, max) of each of the `variables`."""
+    recorded = [[int(column.min()), int(column.max())] for column in columns_of(advice.calls.sizes)]
+    variables = [
+        {"name": item.name, "dims": item.places, "today": item.today, "recorded": span}
+        for item, span in zip(advice.calls.variables, recorded, strict=True)
+    ]
+    about = {"program": advice.program, "method": advice.calls.method, "calls": len(advice.served)}
+    results = {
+        "variables": variables,
+        "profiles": advice.profiles,
+        "today": advice.today,
+        "chosen": advice.chosen,
+        "choices": advice.choices,
+        "gain": advice.gain,
+        "basis": advice.basis,
+        "notes": advice.notes,
+        "code": python_code(advice),
+        "export_inputs": command_line(advice),
+    }
+    return _text({"format": FORMAT, **about, **results})
 
 
 def _text(value: Mapping[str, object]) -> str:

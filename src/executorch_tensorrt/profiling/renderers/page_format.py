@@ -41,6 +41,11 @@ def prose(text: str) -> Markup:
     return escape(shown(text, MAX_PROSE))
 
 
+def lines(text: str) -> Markup:
+    """Code as it is, line by line."""
+    return Markup("\n").join(shown(line, limit=10_000) for line in text.splitlines())
+
+
 def duration(microseconds: float) -> Markup:
     """Three digits and a unit."""
     if not math.isfinite(microseconds):
@@ -88,4 +93,4 @@ def _written_out(character: str) -> str:
     return f"\\x{code:02x}" if code < 0x100 else f"\\u{code:04x}" if code < 0x10000 else f"\\U{code:08x}"
 
 
-__all__ = ["MAX_TEXT", "breakable", "duration", "finalized", "moment", "percent", "prose", "ranges", "shown"]
+__all__ = ["MAX_TEXT", "breakable", "duration", "finalized", "lines", "moment", "percent", "prose", "ranges", "shown"]

@@ -15,6 +15,7 @@ from markupsafe import Markup
 from executorch_tensorrt.profiling.processors.timeline import Lane, RunGroup, Span, SpanKind, Timeline, Timelines
 from executorch_tensorrt.profiling.processors.times import Times
 from executorch_tensorrt.profiling.renderers.page_format import duration, shown
+from executorch_tensorrt.profiling.renderers.page_scale import place_on, ticks_for
 from executorch_tensorrt.profiling.session import Run, Source
 from executorch_tensorrt.words import shapes_text
 
@@ -66,7 +67,7 @@ class Strip:
 
     def place(self, microseconds: float) -> float:
         """Percent from the left."""
-        return _place(microseconds, self.ticks[0][1], self.ticks[-1][1], self.logarithmic)
+        return place_on(microseconds, self.ticks[0][1], self.ticks[-1][1], self.logarithmic)
 
 
 def in_script(data: Any) -> Markup:
@@ -159,12 +160,12 @@ def strips(groups: Sequence[RunGroup], shown_runs: Timelines) -> list[Strip]:
         if not walls:
             continue
         logarithmic = max(walls) > 8 * min(walls)
-        ticks = _ticks(min(walls), max(walls), logarithmic)
+        ticks = ticks_for(min(walls), max(walls), logarithmic)
         lower, upper = ticks[0][1], ticks[-1][1]
         every = math.ceil(len(group.runs) / MAX_DOTS)
         kept = [r for k, r in enumerate(group.runs) if k % every == 0 or r in (group.fastest, group.slowest)]
         dots = [
-            Dot(_place(r.wall_us, lower, upper, logarithmic), _jitter(k), place.get((r.method, r.number), -1), r)
+            Dot(place_on(r.wall_us, lower, upper, logarithmic), _jitter(k), place.get((r.method, r.number), -1), r)
             for k, r in enumerate(kept)
             if math.isfinite(r.wall_us) and r.wall_us > 0
         ]
@@ -223,28 +224,6 @@ def _run_facts(timeline: Timeline) -> list[tuple[str, str]]:
 
 def _of_kind(timeline: Timeline, kind: SpanKind) -> float:
     return round(sum(span.duration_us for span in timeline.spans if span.kind == kind), 3)
-
-
-def _ticks(lower: float, upper: float, logarithmic: bool) -> list[tuple[float, float]]:
-    """Round figures from at or below `lower` to at or above `upper`."""
-    if logarithmic:
-        steps = [m * 10.0**e for e in range(-3, 13) for m in (1, 2, 5)]
-    else:
-        raw = max((upper - lower) / 4, upper * 0.02)
-        power = 10.0 ** math.floor(math.log10(raw))
-        step = next(m * power for m in (1, 2, 5, 10) if m * power >= raw)
-        first = math.floor(lower / step)
-        steps = [step * k for k in range(first, math.ceil(upper / step) + 2)]
-    begin = max((k for k, s in enumerate(steps) if s <= lower), default=0)
-    end = min((k for k, s in enumerate(steps) if s >= upper and k > begin), default=len(steps) - 1)
-    chosen = steps[begin : end + 1]
-    return [(_place(s, chosen[0], chosen[-1], logarithmic), s) for s in chosen]
-
-
-def _place(value: float, lower: float, upper: float, logarithmic: bool) -> float:
-    if logarithmic:
-        value, lower, upper = math.log(value), math.log(lower), math.log(upper)
-    return round(100 * (value - lower) / (upper - lower), 2)
 
 
 def _jitter(k: int) -> float:

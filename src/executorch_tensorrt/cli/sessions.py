@@ -1,0 +1,25 @@
+"""Sessions that commands are given: what `etrt profile` wrote, or an ETDump with its program."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from executorch_tensorrt.profiling import Session
+
+
+def load_session(path: Path, program: Path | None, method: str) -> Session:
+    """The session at a path. `program` and `method` are those of an ETDump; with a program the path is one.
+
+    Raises:
+        FileNotFoundError, ValueError, OSError: as `Session.load` and `from_etdump` say.
+    """
+    from executorch_tensorrt.profiling import Session, from_etdump
+    from executorch_tensorrt.profiling.etdump import is_etdump
+
+    if program is not None:
+        return from_etdump(program, path, method=method)
+    if path.is_file() and is_etdump(path):
+        raise ValueError(f"'{path}' is an ETDump: add --program with the .pte file that ran")
+    return Session.load(path)

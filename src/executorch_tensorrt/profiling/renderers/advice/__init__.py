@@ -1,0 +1,1 @@
+"""Advice, shown: in the console, as code, and as a page."""
