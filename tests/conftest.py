@@ -33,6 +33,22 @@ def build_dir() -> Path:
 
 
 @pytest.fixture(scope="session")
+def programs(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder with rows.pte, two_inputs.pte, mixed.pte, static_beside_dynamic.pte; see `models`."""
+    import models
+
+    folder = tmp_path_factory.mktemp("programs")
+    for model in (models.rows, models.two_inputs, models.mixed, models.static_beside_dynamic):
+        (folder / f"{model.__name__}.pte").write_bytes(model().buffer)
+    return folder
+
+
+@pytest.fixture(scope="session")
+def rows(programs: Path) -> Path:
+    return programs / "rows.pte"
+
+
+@pytest.fixture(scope="session")
 def run_python() -> Callable[..., subprocess.CompletedProcess[str]]:
     """Runs code in a fresh interpreter of this environment."""
 

@@ -1,11 +1,10 @@
-"""Wheels of this checkout, unpacked at a path that no build has seen, and Python there."""
+"""Wheels of this checkout, installed at a path that no build has seen, and Python and shells there."""
 
 from __future__ import annotations
 
 import os
 import subprocess
 import sys
-import zipfile
 from importlib.util import find_spec
 from pathlib import Path
 
@@ -26,10 +25,10 @@ def build_wheel(folder: Path, *defines: str) -> Path:
     return path
 
 
-def unpack_beside_executorch(wheel: Path, folder: Path) -> Path:
+def install_beside_executorch(wheel: Path, folder: Path) -> Path:
     """As in a site-packages folder."""
-    with zipfile.ZipFile(wheel) as archive:
-        archive.extractall(folder)
+    command = [sys.executable, "-m", "pip", "install", "-q", "--no-deps", "--no-index", "--no-compile"]
+    subprocess.run([*command, "--target", str(folder), str(wheel)], check=True, timeout=120, capture_output=True)
     spec = find_spec("executorch")
     assert spec is not None
     assert spec.submodule_search_locations
@@ -37,9 +36,19 @@ def unpack_beside_executorch(wheel: Path, folder: Path) -> Path:
     return folder
 
 
-def run_there(site: Path, *arguments: str, timeout: float = 120) -> subprocess.CompletedProcess[str]:
-    """Python with the unpacked wheel first on its path; -S leaves out the finders of editable installs."""
+def environment_there(site: Path) -> dict[str, str]:
+    """With the installed wheel first on Python's path."""
     packages = str(Path(np.__file__).parents[1])
+    return {
+        **os.environ,
+        "PYTHONPATH": f"{site}:{packages}",
+        "PYTHONDONTWRITEBYTECODE": "1",
+        "PYTHONWARNINGS": "ignore",
+    }
+
+
+def run_there(site: Path, *arguments: str, timeout: float = 120) -> subprocess.CompletedProcess[str]:
+    """Python with the installed wheel; -S leaves out the finders of editable installs."""
     return subprocess.run(
         [sys.executable, "-S", *arguments],
         capture_output=True,
@@ -47,5 +56,25 @@ def run_there(site: Path, *arguments: str, timeout: float = 120) -> subprocess.C
         check=False,
         timeout=timeout,
         cwd=REPOSITORY,
-        env={**os.environ, "PYTHONPATH": f"{site}:{packages}", "PYTHONDONTWRITEBYTECODE": "1"},
+        env=environment_there(site),
+    )
+
+
+def shell_there(site: Path, script: str, folder: Path, timeout: float = 300) -> subprocess.CompletedProcess[str]:
+    """A shell in `folder` that has the installed wheel's commands, Python and the build tools of this environment."""
+    commands = folder / ".commands"
+    commands.mkdir(exist_ok=True)
+    programs = {"python": "", **{name: str(site / "bin" / name) for name in ("etrt", "etrt_runner")}}
+    for name, program in programs.items():
+        (commands / name).write_text(f'#!/bin/sh\nexec "{sys.executable}" -S {program} "$@"\n')
+        (commands / name).chmod(0o755)
+    path = f"{commands}:{Path(sys.executable).parent}:{os.environ['PATH']}"
+    return subprocess.run(
+        ["bash", "-euo", "pipefail", "-c", script],
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=timeout,
+        cwd=folder,
+        env={**environment_there(site), "PATH": path},
     )

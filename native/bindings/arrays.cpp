@@ -6,6 +6,8 @@
 #include <cstring>
 #include <stdexcept>
 
+#include "bindings/failure.h"
+
 namespace nb = nanobind;
 
 namespace executorch_tensorrt {
@@ -52,10 +54,6 @@ nb::dlpack::dtype dlpack_dtype(ScalarType type) {
 [[noreturn]] void wrong_type(const std::string& label, const nb::object& arg, const char* allowed) {
   const auto name = nb::cast<std::string>(nb::handle(Py_TYPE(arg.ptr())).attr("__name__"));
   throw nb::type_error((label + ": got " + name + ", allowed " + allowed).c_str());
-}
-
-[[noreturn]] void wrong_dtype(const std::string& label, const std::string& got, ScalarType dtype) {
-  throw nb::value_error((label + ": got dtype " + got + ", allowed " + std::string(to_string(dtype))).c_str());
 }
 
 // Whether the elements lie in memory without gaps, in `dim_order`.
@@ -113,7 +111,7 @@ std::uint64_t number_bits(const std::string& label, const nb::object& arg, Scala
   std::uint64_t bits = 0;
   const auto convert = [&](auto value, bool allowed) {
     if (!allowed || !nb::try_cast(arg, value)) {
-      wrong_dtype(label, nb::cast<std::string>(nb::repr(arg)).substr(0, 40), dtype);
+      check(wrong_dtype(label, nb::cast<std::string>(nb::repr(arg)).substr(0, 40), dtype));
     }
     bits = bits_of(value);
   };
@@ -145,7 +143,7 @@ InputArray InputArray::from(const std::string& label, const nb::object& arg, con
   InputArray input;
   if (is_number(arg)) {
     input.number_ = std::make_unique<std::uint64_t>(number_bits(label, arg, meta.dtype));
-    check_bounds(label, {}, meta);
+    check(check_bounds(label, {}, meta));
     input.make_tensor(input.number_.get(), meta);
     return input;
   }
@@ -158,16 +156,16 @@ InputArray InputArray::from(const std::string& label, const nb::object& arg, con
   }
   if (const ScalarType got = scalar_type_of(input.array_.dtype()); got != meta.dtype) {
     const auto type = input.array_.dtype();
-    wrong_dtype(label,
-                got != ScalarType::kUnknown
-                    ? std::string(to_string(got))
-                    : "code " + std::to_string(type.code) + " of " + std::to_string(type.bits) + " bits",
-                meta.dtype);
+    check(wrong_dtype(label,
+                      got != ScalarType::kUnknown
+                          ? std::string(to_string(got))
+                          : "code " + std::to_string(type.code) + " of " + std::to_string(type.bits) + " bits",
+                      meta.dtype));
   }
   for (std::size_t d = 0; d < input.array_.ndim(); ++d) {
     input.shape_.push_back(static_cast<std::int64_t>(input.array_.shape(d)));
   }
-  check_bounds(label, input.shape_, meta);
+  check(check_bounds(label, input.shape_, meta));
   if (!is_dense(input.array_, meta.dim_order)) {
     input.owner_ = in_dim_order(input.owner_, meta.dim_order);
     input.array_ = nb::cast<nb::ndarray<nb::ro>>(input.owner_);

@@ -11,8 +11,8 @@
 #include <variant>
 #include <vector>
 
-#include "bindings/method_info.h"
 #include "core/scalar_type.h"
+#include "runtime/method_info.h"
 
 namespace executorch_tensorrt {
 

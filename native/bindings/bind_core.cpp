@@ -1,3 +1,4 @@
+#include <nanobind/ndarray.h>
 #include <nanobind/stl/optional.h>
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/vector.h>
@@ -8,6 +9,7 @@
 #include "core/blob.h"
 #include "core/metadata.h"
 #include "core/selection.h"
+#include "engines/registry.h"
 
 namespace nb = nanobind;
 using namespace nb::literals;
@@ -28,14 +30,24 @@ struct Blob {
   std::string magic;
   std::size_t engine_offset;
   std::size_t engine_size;
+  std::string json;
   EngineMetadata metadata;
+  std::vector<std::string> engine_kinds;
 };
 
-Blob read_blob(const nb::bytes& data) {
+// Whatever has a buffer, so that a mapped file is not copied.
+using Bytes = nb::ndarray<const std::uint8_t, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
+
+Blob read_blob(const Bytes& data) {
   const BlobView view = value_or_throw(parse_blob(data.data(), data.size()));
-  const auto* begin = static_cast<const std::uint8_t*>(data.data());
-  return {std::string(magic_of(view.format)), static_cast<std::size_t>(view.engine - begin), view.engine_size,
-          value_or_throw(parse_metadata(view.metadata))};
+  EngineMetadata metadata = value_or_throw(parse_metadata(view.metadata));
+  std::vector<std::string> kinds = value_or_throw(engine_kinds_of(view, metadata));
+  return {std::string(magic_of(view.format)),
+          static_cast<std::size_t>(view.engine - data.data()),
+          view.engine_size,
+          std::string(view.metadata),
+          std::move(metadata),
+          std::move(kinds)};
 }
 
 nb::list ranges_to_list(const ProfileTable& table) {
@@ -102,7 +114,7 @@ std::vector<std::vector<std::int64_t>> infer_output_shapes(const EngineMetadata&
   for (std::size_t i = 0; i < shapes.size(); ++i) {
     inputs.push_back(checked_shape(shapes[i]));
     names.push_back(metadata.inputs[i].name);
-    if (inputs[i].rank() != metadata.record->profiles.ranges(0, i).size()) {
+    if (inputs[i].rank() != metadata.record->profiles->ranges(0, i).size()) {
       throw nb::value_error(("input '" + names[i] + "' has another rank").c_str());
     }
   }
@@ -147,9 +159,10 @@ void bind_core(nb::module_& m) {
            "shapes"_a, "request"_a, "load_default"_a = Request{},
            "The profile index for one shape per input. ValueError if no profile serves the request.");
 
-  nb::class_<Binding>(m, "Binding").def_ro("name", &Binding::name).def_prop_ro("dtype", [](const Binding& b) {
-    return std::string(to_string(b.dtype));
-  });
+  nb::class_<Binding>(m, "Binding")
+      .def_ro("name", &Binding::name)
+      .def_prop_ro("dtype", [](const Binding& b) { return std::string(to_string(b.dtype)); })
+      .def_ro("argument", &Binding::argument, "Its place among the delegate's arguments, if it has one.");
   nb::class_<AliasedIo>(m, "AliasedIo")
       .def_ro("output", &AliasedIo::output)
       .def_ro("input", &AliasedIo::input)
@@ -163,6 +176,7 @@ void bind_core(nb::module_& m) {
   nb::class_<EngineMetadata>(m, "EngineMetadata")
       .def_ro("inputs", &EngineMetadata::inputs)
       .def_ro("outputs", &EngineMetadata::outputs)
+      .def_ro("num_arguments", &EngineMetadata::num_arguments, "Of the delegate: inputs, then outputs.")
       .def_ro("aliased_io", &EngineMetadata::aliased_io)
       .def_ro("hardware_compatible", &EngineMetadata::hardware_compatible)
       .def_ro("device_id", &EngineMetadata::device_id)
@@ -173,8 +187,13 @@ void bind_core(nb::module_& m) {
       .def_ro("magic", &Blob::magic)
       .def_ro("engine_offset", &Blob::engine_offset)
       .def_ro("engine_size", &Blob::engine_size)
-      .def_ro("metadata", &Blob::metadata);
-  m.def("parse_blob", &read_blob, "data"_a, "ValueError, naming what is damaged, if it is no engine blob.");
+      .def_prop_ro(
+          "json", [](const Blob& blob) { return nb::bytes(blob.json.data(), blob.json.size()); },
+          "The metadata as it is written.")
+      .def_ro("metadata", &Blob::metadata)
+      .def_ro("engine_kinds", &Blob::engine_kinds, "The engine is of one of these.");
+  m.def("parse_blob", &read_blob, nb::sig("def parse_blob(data: bytes | memoryview) -> Blob"), "data"_a,
+        "ValueError, naming what is damaged, if it is no engine blob.");
 }
 
 }  // namespace executorch_tensorrt

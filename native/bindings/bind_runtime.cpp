@@ -1,4 +1,4 @@
-#include <executorch/runtime/platform/platform.h>
+#include <executorch/runtime/core/device_allocator.h>
 #include <nanobind/stl/pair.h>
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/vector.h>
@@ -8,31 +8,28 @@
 #include "executorch_tensorrt/last_error.h"
 #include "executorch_tensorrt/profiling_control.h"
 #include "runtime/backend.h"
+#include "runtime/log.h"
 #include "runtime/request_scope.h"
 
 namespace nb = nanobind;
 using namespace nb::literals;
 
 namespace executorch_tensorrt {
-namespace {
-
-void drop_log_message(et_timestamp_t, et_pal_log_level_t, const char*, const char*, std::size_t, const char*,
-                      std::size_t) {}
-
-}  // namespace
 
 void bind_runtime(nb::module_& m) {
   m.def("backend_is_registered", &backend_is_registered,
         "Whether this library's delegate answers to 'TensorRTBackend' in this process.");
-  m.def(
-      "silence_log",
-      [] {
-        (void)executorch::runtime::register_pal(
-            executorch::runtime::PalImpl::create(drop_log_message, "executorch_tensorrt"));
-      },
-      "Drops what ExecuTorch logs in this process, for programs whose own messages say it.");
+  m.def("silence_log", &silence_log,
+        "Drops what ExecuTorch logs in this process, for programs whose own messages say it.");
   m.def("tracing_compiled_in", &tracing_compiled_in, "Whether delegates can give events to an event tracer.");
   m.def("engine_runtimes", &engine_runtimes, "The engine kinds that can run in this process, sorted.");
+  m.def(
+      "device_memory_available",
+      [] {
+        using executorch::runtime::etensor::DeviceType;
+        return executorch::runtime::get_device_allocator(DeviceType::CUDA) != nullptr;
+      },
+      "Whether a program whose memory is planned on a GPU can be loaded in this process.");
 
   nb::class_<ProfilingState>(m, "ProfilingState", "The process-wide profiling control.")
       .def_ro("is_set", &ProfilingState::is_set)

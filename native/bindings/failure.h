@@ -1,13 +1,12 @@
-// From ExecuTorch's errors to Python's exceptions.
+// From a core Status to Python's exceptions.
 #pragma once
 
-#include <executorch/runtime/core/error.h>
 #include <nanobind/nanobind.h>
 
 #include <stdexcept>
-#include <string>
+#include <utility>
 
-#include "executorch_tensorrt/last_error.h"
+#include "core/status.h"
 
 namespace executorch_tensorrt {
 
@@ -16,37 +15,29 @@ struct ExecuTorchFailure : std::runtime_error {
   using std::runtime_error::runtime_error;
 };
 
-// "InvalidArgument", without ExecuTorch's "Error::".
-inline std::string error_name(executorch::runtime::Error error) {
-  const std::string name = executorch::runtime::to_string(error);
-  const std::size_t colon = name.rfind(':');
-  return colon == std::string::npos ? name : name.substr(colon + 1);
-}
-
-// With the text of the delegate that failed, else `what`.
-[[noreturn]] inline void raise(const std::string& what, executorch::runtime::Error error) {
-  std::string text = take_last_error();
-  if (text.empty()) {
-    text = what;
-  }
-  text += std::string(" [") + error_name(error) + "]";
-  switch (error) {
-    case executorch::runtime::Error::InvalidArgument:
-    case executorch::runtime::Error::InvalidProgram:
-    case executorch::runtime::Error::InvalidExternalData:
-      throw nanobind::value_error(text.c_str());
-    case executorch::runtime::Error::MemoryAllocationFailed:
-      PyErr_SetString(PyExc_MemoryError, text.c_str());
+inline void check(const Status& status) {
+  const char* text = status.message().c_str();
+  switch (status.code()) {
+    case StatusCode::kOk:
+      return;
+    case StatusCode::kInvalidArgument:
+    case StatusCode::kInvalidProgram:
+      throw nanobind::value_error(text);
+    case StatusCode::kOutOfMemory:
+      PyErr_SetString(PyExc_MemoryError, text);
       throw nanobind::python_error();
-    default:
+    case StatusCode::kNotSupported:
+    case StatusCode::kInternal:
       throw ExecuTorchFailure(text);
   }
 }
 
-inline void check(const std::string& what, executorch::runtime::Error error) {
-  if (error != executorch::runtime::Error::Ok) {
-    raise(what, error);
+template <typename T>
+T value_of(Result<T> result) {
+  if (!result.ok()) {
+    check(result.status());
   }
+  return std::move(*result);
 }
 
 }  // namespace executorch_tensorrt

@@ -3,5 +3,6 @@
 NB_MODULE(_native, m) {
   executorch_tensorrt::bind_core(m);
   executorch_tensorrt::bind_runtime(m);
+  executorch_tensorrt::bind_state(m);
   executorch_tensorrt::bind_module(m);
 }

@@ -3,15 +3,12 @@
 #include <executorch/runtime/platform/platform.h>
 #include <unistd.h>
 
-#include <cerrno>
-#include <cstdio>
-#include <cstring>
 #include <exception>
-#include <memory>
 #include <mutex>
 #include <utility>
 
 #include "runtime/failure.h"
+#include "runtime/write_file.h"
 
 namespace executorch_tensorrt {
 namespace {
@@ -33,27 +30,6 @@ std::string free_path(const EngineTrace& trace, const ProfilingSettings& setting
     path = stem + "-" + std::to_string(number) + ending;
   }
   return path;
-}
-
-// A reader sees the whole file or none.
-Status write_file(const std::string& path, const std::string& text) {
-  const std::string temporary = path + ".part";
-  const auto failure = [&] {
-    const int error = errno;
-    Status status{StatusCode::kInternal, "cannot write '" + path + "': " + std::strerror(error)};
-    if (error != EEXIST) {  // another's file, or a link somebody left there
-      std::remove(temporary.c_str());
-    }
-    return status;
-  };
-  std::unique_ptr<std::FILE, int (*)(std::FILE*)> file(std::fopen(temporary.c_str(), "wbx"), &std::fclose);
-  if (file == nullptr || std::fwrite(text.data(), 1, text.size(), file.get()) != text.size()) {
-    return failure();
-  }
-  if (std::fclose(file.release()) != 0 || std::rename(temporary.c_str(), path.c_str()) != 0) {
-    return failure();
-  }
-  return {};
 }
 
 }  // namespace

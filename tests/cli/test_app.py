@@ -90,3 +90,9 @@ def test_a_closed_pipe_is_no_error_text(rows: Path) -> None:
     command = f"'{ETRT}' inspect --json '{rows}' | true"
     result = subprocess.run(command, shell=True, capture_output=True, text=True, timeout=60, check=False)
     assert result.stderr == ""
+
+
+def test_cmake_finds_the_package_where_etrt_says(etrt: Etrt) -> None:
+    prefix = Path(etrt("--cmake-prefix-path").stdout.strip())
+    assert (prefix / "share/cmake/executorch_tensorrt/executorch_tensorrt-config.cmake").is_file()
+    assert (prefix / "lib/libexecutorch_tensorrt.so").is_file()

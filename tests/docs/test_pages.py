@@ -1,4 +1,4 @@
-"""README and docs: Python blocks run, `etrt` commands run, `make` targets exist, links lead somewhere."""
+"""README and docs: Python blocks and `etrt` commands run, `make` targets exist, links lead somewhere."""
 
 from __future__ import annotations
 
@@ -9,18 +9,14 @@ import sys
 from pathlib import Path
 
 import pytest
+from pages import blocks
 
 REPOSITORY = Path(__file__).resolve().parents[2]
 PAGES = sorted([REPOSITORY / "README.md", *REPOSITORY.glob("docs/**/*.md")])
-FENCE = re.compile(r"^```(\w*)\n(.*?)^```", re.MULTILINE | re.DOTALL)
 
 
 def name_of(page: Path) -> str:
     return str(page.relative_to(REPOSITORY))
-
-
-def blocks(page: Path, language: str) -> list[str]:
-    return [text for kind, text in FENCE.findall(page.read_text()) if kind == language]
 
 
 def commands(page: Path) -> list[str]:
@@ -34,7 +30,7 @@ PAGES_WITH_CODE = [page for page in PAGES if blocks(page, "python")]
 
 @pytest.mark.parametrize("page", PAGES_WITH_CODE, ids=name_of)
 def test_page_runs_from_top_to_bottom(page: Path, tmp_path: Path) -> None:
-    """The Python blocks of a page, then its `etrt` commands, in one empty folder."""
+    """The Python blocks of a page, then its `etrt` and `etrt_runner` commands, in one empty folder."""
     script = tmp_path / "page.py"
     script.write_text("\n".join(blocks(page, "python")))
     path = f"{Path(sys.executable).parent}:{os.environ['PATH']}"
@@ -48,7 +44,7 @@ def test_page_runs_from_top_to_bottom(page: Path, tmp_path: Path) -> None:
 
     run([sys.executable, str(script)])
     for command in commands(page):
-        if command.startswith("etrt ") and command != "etrt demo":
+        if command.startswith(("etrt ", "etrt_runner ")) and command != "etrt demo":
             run(["bash", "-c", command])
 
 
@@ -62,7 +58,7 @@ def test_make_targets_exist(page: Path) -> None:
             assert result.returncode == 0, result.stderr
 
 
-@pytest.mark.parametrize("page", PAGES, ids=name_of)
+@pytest.mark.parametrize("page", [*PAGES, *REPOSITORY.glob("examples/*/README.md")], ids=name_of)
 def test_relative_links_lead_somewhere(page: Path) -> None:
     for target in re.findall(r"\]\(([^)#]+)[^)]*\)", page.read_text()):
         if "://" not in target:

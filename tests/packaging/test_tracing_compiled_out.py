@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 from models import rows
-from wheels import build_wheel, run_there, unpack_beside_executorch
+from wheels import build_wheel, install_beside_executorch, run_there
 
 RUN = """
 import sys
@@ -25,7 +25,7 @@ for _ in range(5):
 @pytest.fixture(scope="module")
 def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
     wheel = build_wheel(tmp_path_factory.mktemp("wheel"), "ETRT_EVENT_TRACING=OFF", "ETRT_WERROR=ON")
-    return unpack_beside_executorch(wheel, tmp_path_factory.mktemp("site"))
+    return install_beside_executorch(wheel, tmp_path_factory.mktemp("site"))
 
 
 def test_functional_tests_pass_without_event_tracing(site: Path) -> None:

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "core/scalar_type.h"
+#include "core/status.h"
 
 namespace executorch_tensorrt {
 
@@ -34,12 +35,15 @@ struct MethodInfo {
   std::string missing_device;  // e.g. "cuda:0", when the method plans memory on a device that is not here
 };
 
-MethodInfo describe_method(const executorch::runtime::MethodMeta& meta);
+Result<MethodInfo> describe_method(const executorch::runtime::MethodMeta& meta);
 
-// Raises ExecuTorchError when the method plans memory on a device that is not here.
-void check_device(const MethodInfo& info);
+// kNotSupported when the method plans memory on a device that is not here.
+Status check_device(const MethodInfo& info);
 
-// Raises ValueError, starting with `label`, for a shape of another rank or larger than planned.
-void check_bounds(const std::string& label, const std::vector<std::int64_t>& shape, const TensorMeta& meta);
+// kInvalidArgument, starting with `label`, for a shape of another rank or larger than planned.
+Status check_bounds(const std::string& label, const std::vector<std::int64_t>& shape, const TensorMeta& meta);
+
+// kInvalidArgument, starting with `label`: the input has dtype `got` in place of `allowed`.
+Status wrong_dtype(const std::string& label, std::string_view got, ScalarType allowed);
 
 }  // namespace executorch_tensorrt

@@ -1,0 +1,11 @@
+// Text for JSON, which is UTF-8.
+#pragma once
+
+#include <string>
+
+namespace executorch_tensorrt {
+
+// Names and paths come from anywhere: bytes that are no UTF-8 become U+FFFD.
+std::string utf8(const std::string& text);
+
+}  // namespace executorch_tensorrt
