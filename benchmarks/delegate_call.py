@@ -6,8 +6,8 @@ import torch
 from timing import BUILD, microbench, report
 
 from executorch_tensorrt import Input, export
-from executorch_tensorrt._native import parse_blob
 from executorch_tensorrt.program import read_program
+from executorch_tensorrt.program.blobs import read_engine
 
 ROWS = (1, 2, 8)
 
@@ -20,9 +20,7 @@ def write_models() -> tuple[str, str]:
     program = export(torch.nn.ReLU().eval(), [Input(profiles=ranges)])
     program.save(outer)
     (delegate,) = read_program(outer).methods[0].delegates
-    data = bytes(delegate.blob)
-    blob = parse_blob(data)
-    nested.write_bytes(data[blob.engine_offset : blob.engine_offset + blob.engine_size])
+    nested.write_bytes(read_engine(delegate).engine)
     return str(outer), str(nested)
 
 

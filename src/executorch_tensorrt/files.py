@@ -1,4 +1,4 @@
-"""Writing files whole or not at all."""
+"""Finding programs, and writing files whole or not at all."""
 
 from __future__ import annotations
 
@@ -8,6 +8,21 @@ import tempfile
 from collections.abc import Generator
 from contextlib import contextmanager, suppress
 from pathlib import Path
+
+
+def program_file(path: str | os.PathLike[str]) -> Path:
+    """The path of a `.pte` file to read.
+
+    Raises:
+        FileNotFoundError: there is no file at that path.
+        IsADirectoryError: there is a folder.
+    """
+    target = Path(path)
+    if target.is_dir():
+        raise IsADirectoryError(f"'{target}' is a folder; give a .pte file")
+    if not target.is_file():
+        raise FileNotFoundError(f"no program at '{target}'")
+    return target
 
 
 def _umask() -> int:

@@ -1,11 +1,9 @@
-"""The command line in this process, and programs for it."""
+"""The command line in this process."""
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Protocol
 
-import models
 import pytest
 from click.testing import CliRunner, Result
 
@@ -31,17 +29,3 @@ def etrt() -> Etrt:
         return result
 
     return run
-
-
-@pytest.fixture(scope="session")
-def programs(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A folder with rows.pte, two_inputs.pte, mixed.pte, static_beside_dynamic.pte; see `models`."""
-    folder = tmp_path_factory.mktemp("programs")
-    for model in (models.rows, models.two_inputs, models.mixed, models.static_beside_dynamic):
-        (folder / f"{model.__name__}.pte").write_bytes(model().buffer)
-    return folder
-
-
-@pytest.fixture(scope="session")
-def rows(programs: Path) -> Path:
-    return programs / "rows.pte"

@@ -10,11 +10,14 @@ from subprocess import CompletedProcess
 
 import models
 import pytest
+import torch
+from executorch.exir import ExecutorchBackendConfig, to_edge_transform_and_lower
+from executorch.exir.passes import MemoryPlanningPass
 
-from executorch_tensorrt import Module
+from executorch_tensorrt import Module, _program_schema
 from executorch_tensorrt.program import Value, read_program
 
-TORCH_TENSORRT = Path(__file__).parent / "data" / "torch_tensorrt_2.14_two_profiles.pte"
+TORCH_TENSORRT = Path(__file__).parents[1] / "data" / "torch_tensorrt_2.14_two_profiles.pte"
 
 
 def test_read_program_finds_the_signature_and_the_engine() -> None:
@@ -58,6 +61,48 @@ def test_read_program_reads_a_file_of_torch_tensorrt() -> None:
     assert method.operators == {"et_copy::_h2d_copy.out": 1, "et_copy::_d2h_copy.out": 1}
 
 
+def test_read_program_says_what_instructions_read_and_write() -> None:
+    (method,) = read_program(models.shared_tensors().buffer).methods
+    first, cumsum, second = method.instructions
+    (x,), (result,) = method.inputs, method.outputs
+    assert [step.kind for step in method.instructions] == ["delegate", "kernel", "delegate"]
+    assert first.arguments[0] == x.index
+    assert cumsum.arguments[0] == first.arguments[1]
+    assert second.arguments == (cumsum.arguments[-1], first.arguments[1], x.index, result.index)
+    assert {index: method.values[index].sizes for index in second.arguments} == dict.fromkeys(second.arguments, (64, 4))
+
+
+def test_read_program_tells_constants_arenas_and_the_callers_memory() -> None:
+    (method,) = read_program(models.no_inputs().buffer).methods
+    (call,) = method.instructions
+    constant, result = (method.values[index] for index in call.arguments)
+    assert (constant.constant, constant.arena) == (True, -1)
+    assert (result.constant, result.arena) == (False, 0)
+    planning = MemoryPlanningPass(alloc_graph_input=False, alloc_graph_output=False)
+    edge = to_edge_transform_and_lower(torch.export.export(torch.nn.ReLU(), (torch.zeros(2),)))
+    unplanned = edge.to_executorch(ExecutorchBackendConfig(memory_planning_pass=planning)).buffer
+    (method,) = read_program(unplanned).methods
+    assert [(value.constant, value.arena) for value in (*method.inputs, *method.outputs)] == [(False, -1)] * 2
+
+
+def test_read_program_tells_a_tensor_without_largest_shape() -> None:
+    buffer = bytearray(models.rows().buffer)
+    plan = _program_schema.Program.GetRootAs(buffer, 0).ExecutionPlan(0)
+    union = plan.Values(plan.Outputs(0)).Val()
+    dynamism = _program_schema.TensorShapeDynamism
+    field = 20  # of shape_dynamism, in the table of a tensor
+    tensor = _program_schema.Tensor()
+    tensor.Init(union.Bytes, union.Pos)
+    at = tensor._tab.Pos + tensor._tab.Offset(field)
+    assert buffer[at] == dynamism.DYNAMIC_BOUND
+    buffer[at] = dynamism.DYNAMIC_UNBOUND
+    (method,) = read_program(bytes(buffer)).methods
+    assert [(value.dynamic, value.bounded) for value in (*method.inputs, *method.outputs)] == [
+        (True, True),
+        (True, False),
+    ]
+
+
 def test_read_program_reads_a_path_as_it_reads_bytes(tmp_path: Path) -> None:
     path = tmp_path / "rows.pte"
     path.write_bytes(models.rows().buffer)
@@ -76,7 +121,7 @@ def test_read_program_needs_no_torch(run_python: Callable[..., CompletedProcess[
 def test_read_program_names_a_missing_file(tmp_path: Path) -> None:
     with pytest.raises(FileNotFoundError, match=r"no program at '.*nothing.pte'"):
         read_program(tmp_path / "nothing.pte")
-    with pytest.raises(ValueError, match="is no file; give a .pte file"):
+    with pytest.raises(IsADirectoryError, match=r"'.*' is a folder; give a .pte file"):
         read_program(tmp_path)
 
 

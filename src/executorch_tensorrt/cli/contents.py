@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
-import json
+from collections.abc import Sequence
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
 from executorch_tensorrt import _native
-from executorch_tensorrt.program import BACKEND_ID, Delegate, Method, Value, engine_is_intact, read_program
-
-# The engine kinds that take Torch-TensorRT's format. Such a file does not say which of the two it is for.
-_TENSORRT_KINDS = frozenset({"tensorrt", "tensorrt_rtx"})
+from executorch_tensorrt.profiling.declared import declare
+from executorch_tensorrt.program import Method, Value, read_program
+from executorch_tensorrt.program.blobs import DamagedBlob, EngineBlob, blobs_of
+from executorch_tensorrt.program.checks import Finding, check_method
+from executorch_tensorrt.program.plan import Slot, profile_count, slots_of
 
 
 def describe_program(path: Path) -> dict[str, Any]:
@@ -18,21 +20,30 @@ def describe_program(path: Path) -> dict[str, Any]:
 
     Raises:
         FileNotFoundError: there is no file at that path.
-        ValueError: it is no ExecuTorch program, or it or one of its engines is damaged.
+        IsADirectoryError: there is a folder.
+        ValueError: it is no ExecuTorch program, or is damaged outside its engines.
     """
     program = read_program(path)
+    blobs = [blobs_of(method) for method in program.methods]
+    findings = [check_method(method, found) for method, found in zip(program.methods, blobs, strict=True)]
     return {
         "program": str(path),
         "file_bytes": program.file_bytes,
         "constant_bytes": program.constant_bytes,
-        "methods": [_method(path, method) for method in program.methods],
+        "methods": [_method(*parts) for parts in zip(program.methods, blobs, findings, strict=True)],
+        "findings": [{**asdict(finding), "text": str(finding)} for of_method in findings for finding in of_method],
     }
 
 
-def _method(path: Path, method: Method) -> dict[str, Any]:
+def _method(method: Method, blobs: Sequence[EngineBlob | DamagedBlob], findings: Sequence[Finding]) -> dict[str, Any]:
+    engines = {blob.index: blob for blob in blobs if isinstance(blob, EngineBlob)}
+    problems = {blob.index: blob.problem for blob in blobs if isinstance(blob, DamagedBlob)}
     return {
         "name": method.name,
-        "inputs": [_value(value) for value in method.inputs],
+        "inputs": [
+            {"name": item.name or None, **_value(value)}
+            for item, value in zip(declare(method).inputs, method.inputs, strict=True)
+        ],
         "outputs": [_value(value) for value in method.outputs],
         "planned_bytes": list(method.planned_bytes),
         "planned_devices": [method.devices.get(index, "cpu") for index in range(len(method.planned_bytes))],
@@ -43,10 +54,13 @@ def _method(path: Path, method: Method) -> dict[str, Any]:
                 "backend": delegate.backend_id,
                 "bytes": len(delegate.blob),
                 "compile_specs": {key: value.decode(errors="replace") for key, value in delegate.compile_specs},
-                "engine": _engine(path, method, delegate) if delegate.backend_id == BACKEND_ID else None,
+                "engine": _engine(engines[delegate.index]) if delegate.index in engines else None,
+                "problem": problems.get(delegate.index),
             }
             for delegate in method.delegates
         ],
+        "profiles_agree": _agree(findings),
+        **_plan(slots_of(method, list(engines.values())), profile_count(list(engines.values()))),
     }
 
 
@@ -54,49 +68,75 @@ def _value(value: Value) -> dict[str, Any]:
     return {"kind": value.kind, "dtype": value.dtype, "shape": list(value.sizes), "dynamic": value.dynamic}
 
 
-def _engine(path: Path, method: Method, delegate: Delegate) -> dict[str, Any]:
-    data = bytes(delegate.blob)
-    try:
-        blob = _native.parse_blob(data)
-    except ValueError as error:
-        raise ValueError(f"'{path}' method '{method.name}' delegate {delegate.index}: {error}") from error
-    metadata, record = blob.metadata, blob.metadata.record
-    kind = record.engine_kind if record else None
-    kinds = {kind} if kind else _TENSORRT_KINDS
-    shapes = _shapes(data)
+def _agree(findings: Sequence[Finding]) -> bool | None:
+    """Whether all engines of a method mean the same by an index; None if not all say what they mean."""
+    kinds = {finding.kind for finding in findings}
+    return False if "profiles" in kinds else None if kinds & {"blob", "ranges"} else True
+
+
+def _plan(slots: Sequence[Slot], count: int) -> dict[str, Any]:
+    """Per tensor and per optimization profile, what is needed of what is planned."""
+    known = [slot for slot in slots if slot.is_known]
+    planned = sum(slot.bytes_planned for slot in known)
+    needed = [sum(slot.bytes_needed(profile) for slot in known) for profile in range(count)]
     return {
-        "format": blob.magic,
-        "kind": kind,
-        "id": record.engine_id if record else None,
-        "intact": engine_is_intact(data, blob, record.engine_id) if record else None,
-        "bytes": blob.engine_size,
-        "builder": record.builder if record else None,
-        "signature": record.signature if record else None,
-        "runs_here": not kinds.isdisjoint(_native.engine_runtimes()),
-        "target_platform": metadata.target_platform,
-        "device_id": metadata.device_id,
-        "hardware_compatible": metadata.hardware_compatible,
-        "inputs": [_binding(item, shapes) for item in metadata.inputs],
-        "outputs": [_binding(item, shapes) for item in metadata.outputs],
-        "aliased_io": [{"output": a.output, "input": a.input, "kind": a.kind} for a in metadata.aliased_io],
-        "profiles": _profiles(metadata, record) if record else None,
+        "memory": [
+            {
+                "tensor": slot.name,
+                "arena": slot.value.arena if slot.value.arena >= 0 else None,
+                "planned_bytes": slot.bytes_planned,
+                "profiles": [
+                    {
+                        "shape": list(slot.largest[profile]),
+                        "bytes": slot.bytes_needed(profile),
+                        "fits": slot.fits(profile),
+                    }
+                    for profile in range(count)
+                ]
+                if slot.is_known
+                else None,
+            }
+            for slot in slots
+        ],
+        "profiles": [
+            {"bytes": size, "planned_bytes": planned, "share": size / planned if planned else 0.0} for size in needed
+        ],
     }
 
 
-def _shapes(data: bytes) -> dict[str, list[int]]:
-    """Shapes of bindings by name, -1 where dynamic. The blob has been parsed, so its header and JSON are sound."""
-    begin, size = (int.from_bytes(data[at : at + 4], "little") for at in (4, 8))
-    bindings = json.loads(data[begin : begin + size])["io_bindings"]
-    return {item["name"]: shape for item in bindings if isinstance(shape := item.get("shape"), list)}
+def _engine(blob: EngineBlob) -> dict[str, Any]:
+    metadata = blob.header.metadata
+    recorded = blob.record is not None
+    return {
+        "format": blob.header.magic,
+        "record_version": blob.written_record.get("version"),
+        "kind": blob.header.engine_kinds[0] if len(blob.header.engine_kinds) == 1 else None,
+        "id": blob.engine_id or None,
+        "intact": blob.is_intact,
+        "bytes": len(blob.engine),
+        "builder": blob.record.builder if blob.record else None,
+        "signature": blob.signature if recorded else None,
+        "runs_here": not set(blob.header.engine_kinds).isdisjoint(_native.engine_runtimes()),
+        "target_platform": metadata.target_platform,
+        "device_id": metadata.device_id,
+        "hardware_compatible": metadata.hardware_compatible,
+        "inputs": [_binding(item, blob) for item in blob.inputs],
+        "outputs": [_binding(item, blob) for item in blob.outputs],
+        "aliased_io": [{"output": a.output, "input": a.input, "kind": a.kind} for a in metadata.aliased_io],
+        "profiles": _profiles(blob),
+        "sources": _sources(blob) if recorded else None,
+    }
 
 
-def _binding(item: _native.Binding, shapes: dict[str, list[int]]) -> dict[str, Any]:
+def _binding(item: _native.Binding, blob: EngineBlob) -> dict[str, Any]:
     dtype = None if item.dtype == "unknown" else item.dtype
-    return {"name": item.name, "dtype": dtype, "shape": shapes.get(item.name)}
+    return {"name": item.name, "dtype": dtype, "shape": blob.shapes.get(item.name)}
 
 
-def _profiles(metadata: _native.EngineMetadata, record: _native.ExportRecord) -> list[dict[str, Any]]:
-    names = [item.name for item in metadata.inputs]
+def _profiles(blob: EngineBlob) -> list[dict[str, Any]] | None:
+    if blob.profiles is None:
+        return None
+    names = [item.name for item in blob.inputs]
     return [
         {
             "inputs": [
@@ -104,5 +144,19 @@ def _profiles(metadata: _native.EngineMetadata, record: _native.ExportRecord) ->
                 for name, dims in zip(names, profile, strict=True)
             ]
         }
-        for profile in record.profiles.profiles
+        for profile in blob.profiles
     ]
+
+
+def _sources(blob: EngineBlob) -> dict[str, Any]:
+    """How much of an engine its record ties to operators of the model."""
+    total, with_source = blob.operator_counts or (None, None)
+    return {
+        "operators": total,
+        "operators_with_source": with_source,
+        "handles": len(blob.sources),
+        "linked_by_layers": [
+            len({str(handle) for handles in layers.values() for handle in handles} & blob.sources.keys())
+            for layers in blob.layer_handles
+        ],
+    }

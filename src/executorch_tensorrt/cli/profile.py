@@ -57,7 +57,7 @@ def profile_command(
 ) -> None:
     from executorch_tensorrt.profiling import capture
     from executorch_tensorrt.profiling.capture import make_output_folder
-    from executorch_tensorrt.program import verify_engines
+    from executorch_tensorrt.program.blobs import verify_engines
     from executorch_tensorrt.runtime import ExecuTorchError, Module
 
     with progress() as step, user_errors(ValueError, OSError, MemoryError, ExecuTorchError):

@@ -12,7 +12,7 @@ from executorch_tensorrt.cli import values
 from executorch_tensorrt.cli.arguments import optimization_profile, parse_inputs
 from executorch_tensorrt.cli.console import microseconds_text, print_json, progress, shape_text, stdout, table
 from executorch_tensorrt.cli.failures import require_folder, user_errors
-from executorch_tensorrt.program import verify_engines
+from executorch_tensorrt.program.blobs import verify_engines
 from executorch_tensorrt.runtime.module import ProfileLevel
 
 if TYPE_CHECKING:
