@@ -69,7 +69,7 @@ Result<BlobView> parse_blob(const void* data, std::size_t size) {
       std::find_if(std::begin(kFormats), std::end(kFormats), [&](const Format& known) { return known.magic == magic; });
   if (format == std::end(kFormats)) {
     return invalid_program("engine blob is foreign: got magic '" + printable(magic) +
-                           "', allowed 'TR01', 'TR02', 'ETC1'");
+                           "', allowed 'TR01', 'TR02', 'ETC1'; save the program with Torch-TensorRT 2.13 or later");
   }
   const auto metadata_offset = read_field<std::uint32_t>(bytes, 4);
   const auto metadata_size = read_field<std::uint32_t>(bytes, 8);

@@ -1,6 +1,7 @@
 #include "core/metadata.h"
 
 #include <algorithm>
+#include <boost/algorithm/hex.hpp>
 #include <boost/json.hpp>
 #include <boost/system/system_error.hpp>
 #include <stdexcept>
@@ -12,6 +13,9 @@ namespace {
 
 namespace json = boost::json;
 using Op = DimExpr::Op;
+
+// Far more than an engine has: bindings are looked for by name.
+constexpr std::size_t kMaxBindings = 4096;
 
 // Boost.JSON reports a wrong type by throwing; parse_metadata() turns every exception into a Status.
 [[noreturn]] void fail(const std::string& what) { throw std::invalid_argument(what); }
@@ -35,6 +39,9 @@ std::vector<std::string> names_of(const std::vector<Binding>& bindings) {
 }
 
 void read_bindings(const json::array& bindings, EngineMetadata& out) {
+  if (bindings.size() > kMaxBindings) {
+    fail(std::to_string(bindings.size()) + " bindings, allowed at most " + std::to_string(kMaxBindings));
+  }
   std::unordered_set<std::string> seen;
   for (const json::value& entry : bindings) {
     const json::object& object = entry.as_object();
@@ -58,12 +65,103 @@ void read_bindings(const json::array& bindings, EngineMetadata& out) {
   }
 }
 
+std::optional<std::size_t> index_of(const std::vector<Binding>& bindings, const std::string& name) {
+  const auto found =
+      std::find_if(bindings.begin(), bindings.end(), [&](const Binding& binding) { return binding.name == name; });
+  return found == bindings.end() ? std::nullopt : std::optional<std::size_t>(found - bindings.begin());
+}
+
+void check_alias(const AliasedIo& alias, const EngineMetadata& metadata) {
+  const std::string label = "output '" + alias.output + "' aliases input '" + alias.input + "'";
+  if (!index_of(metadata.outputs, alias.output)) {
+    fail(label + ": the engine has no such output");
+  }
+  if (!index_of(metadata.inputs, alias.input)) {
+    fail(label + (index_of(metadata.outputs, alias.input) ? ": that is an output" : ": the engine has no such input"));
+  }
+  if (alias.kind != "kv_cache_update" && alias.kind != "user") {
+    fail(label + ": got kind '" + alias.kind + "', allowed 'kv_cache_update', 'user'");
+  }
+  for (const AliasedIo& other : metadata.aliased_io) {
+    if (other.output == alias.output) {
+      fail(label + ": it aliases '" + other.input + "' as well");
+    }
+    if (other.input == alias.input) {
+      fail(label + ": output '" + other.output + "' does so as well");
+    }
+  }
+}
+
 void read_aliases(const json::array& aliases, EngineMetadata& out) {
   for (const json::value& entry : aliases) {
     const json::object& object = entry.as_object();
-    out.aliased_io.push_back({json::value_to<std::string>(object.at("output")),
-                              json::value_to<std::string>(object.at("input")), text_or(object, "kind", "")});
+    // Torch-TensorRT's reader has the same default.
+    AliasedIo alias{json::value_to<std::string>(object.at("output")), json::value_to<std::string>(object.at("input")),
+                    text_or(object, "kind", "kv_cache_update")};
+    check_alias(alias, out);
+    out.outputs[*index_of(out.outputs, alias.output)].aliased_input = index_of(out.inputs, alias.input);
+    out.aliased_io.push_back(std::move(alias));
   }
+}
+
+// One binding, one argument, unless the record says otherwise.
+void number_arguments(EngineMetadata& metadata) {
+  for (std::vector<Binding>* bindings : {&metadata.inputs, &metadata.outputs}) {
+    for (Binding& binding : *bindings) {
+      binding.argument = metadata.num_arguments++;
+    }
+  }
+}
+
+void read_arguments_of(const json::array& numbers, std::vector<Binding>& bindings) {
+  if (numbers.size() != bindings.size()) {
+    fail("arguments for " + std::to_string(numbers.size()) + " bindings, there are " + std::to_string(bindings.size()));
+  }
+  for (std::size_t k = 0; k < bindings.size(); ++k) {
+    bindings[k].argument.reset();
+    if (!numbers[k].is_null()) {
+      bindings[k].argument = json::value_to<std::size_t>(numbers[k]);
+    }
+  }
+}
+
+// Memory that an engine writes in place of one input is read as no other.
+void check_written_arguments(const EngineMetadata& metadata) {
+  for (const Binding& output : metadata.outputs) {
+    if (!output.aliased_input || !metadata.inputs[*output.aliased_input].argument) {
+      continue;
+    }
+    const Binding& written = metadata.inputs[*output.aliased_input];
+    for (const Binding& input : metadata.inputs) {
+      if (&input != &written && input.argument == written.argument) {
+        fail("output '" + output.name + "' is written in place of input '" + written.name +
+             "', whose argument is input '" + input.name + "' as well");
+      }
+    }
+  }
+}
+
+// Inputs take the first arguments, in order, some of them several times; outputs the rest, or none.
+void read_arguments(const json::object& object, EngineMetadata& metadata) {
+  read_arguments_of(object.at("inputs").as_array(), metadata.inputs);
+  read_arguments_of(object.at("outputs").as_array(), metadata.outputs);
+  std::size_t next = 0;
+  for (const Binding& binding : metadata.inputs) {
+    if (!binding.argument) {
+      continue;
+    }
+    if (*binding.argument > next) {
+      fail("input '" + binding.name + "' is not the next argument or an earlier one");
+    }
+    next = std::max(next, *binding.argument + 1);
+  }
+  for (const Binding& binding : metadata.outputs) {
+    if (binding.argument && *binding.argument != next++) {
+      fail("output '" + binding.name + "' is not the next argument");
+    }
+  }
+  metadata.num_arguments = next;
+  check_written_arguments(metadata);
 }
 
 InputRanges read_ranges(const json::object& object) {
@@ -177,24 +275,83 @@ std::string hexadecimal(std::string text) {
   return text;
 }
 
-ExportRecord read_record(const json::object& object, const EngineMetadata& metadata) {
+bool is_fixed(const ProfileTable& profiles, std::size_t input) {
+  for (std::size_t p = 0; p < profiles.num_profiles(); ++p) {
+    for (std::size_t d = 0; d < profiles.ranges(p, input).size(); ++d) {
+      const DimRange& range = profiles.ranges(p, input)[d];
+      if (range.min != range.max || range.min != profiles.ranges(0, input)[d].min) {
+        return false;
+      }
+    }
+  }
+  return true;
+}
+
+// The engine owns the memory of exactly those inputs that are no arguments.
+void read_state(const json::array& entries, const EngineMetadata& metadata, ExportRecord& record) {
+  for (const json::value& entry : entries) {
+    const json::object& object = entry.as_object();
+    OwnedBuffer owned;
+    owned.name = json::value_to<std::string>(object.at("name"));
+    const std::string label = "buffer '" + owned.name + "'";
+    const std::optional<std::size_t> input = index_of(metadata.inputs, json::value_to<std::string>(object.at("input")));
+    if (!input || metadata.inputs[*input].argument) {
+      fail(label + " is no input of the engine's own");
+    }
+    const auto same = [&](const OwnedBuffer& other) { return other.name == owned.name || other.input == *input; };
+    if (std::any_of(record.state.begin(), record.state.end(), same)) {
+      fail(label + " occurs twice");
+    }
+    if (!record.profiles || !is_fixed(*record.profiles, *input)) {
+      fail(label + " has no fixed shape");
+    }
+    owned.input = *input;
+    boost::algorithm::unhex(text_or(object, "initial", ""), std::back_inserter(owned.initial));
+    record.state.push_back(std::move(owned));
+  }
+}
+
+void check_owned(const EngineMetadata& metadata, const ExportRecord& record) {
+  for (std::size_t i = 0; i < metadata.inputs.size(); ++i) {
+    const auto owns = [&](const OwnedBuffer& owned) { return owned.input == i; };
+    if (!metadata.inputs[i].argument && std::none_of(record.state.begin(), record.state.end(), owns)) {
+      fail("input '" + metadata.inputs[i].name + "' is neither an argument nor the engine's own");
+    }
+  }
+}
+
+ExportRecord read_record(const json::object& object, EngineMetadata& metadata) {
   const auto version = json::value_to<std::int64_t>(object.at("version"));
   if (version != 1) {
     fail("record version " + std::to_string(version) + ", this library reads 1");
-  }
-  Result<ProfileTable> profiles =
-      ProfileTable::create(names_of(metadata.inputs), read_profiles(object.at("profiles").as_array()));
-  if (!profiles.ok()) {
-    fail(profiles.status().message());
   }
   ExportRecord record{text_or(object, "engine_kind", ""),
                       hexadecimal(text_or(object, "engine_id", "")),
                       text_or(object, "builder", ""),
                       text_or(object, "signature", ""),
-                      std::move(*profiles),
-                      std::nullopt};
+                      std::nullopt,
+                      std::nullopt,
+                      {}};
+  if (const json::value* declared = object.if_contains("profiles")) {
+    Result<ProfileTable> profiles =
+        ProfileTable::create(names_of(metadata.inputs), read_profiles(declared->as_array()));
+    if (!profiles.ok()) {
+      fail(profiles.status().message());
+    }
+    record.profiles = std::move(*profiles);
+  }
+  if (const json::value* arguments = object.if_contains("arguments")) {
+    read_arguments(arguments->as_object(), metadata);
+  }
+  if (const json::value* state = object.if_contains("state")) {
+    read_state(state->as_array(), metadata, record);
+  }
+  check_owned(metadata, record);
   if (object.contains("shapes")) {
-    record.shapes = read_shape_program(object, metadata, record.profiles);
+    if (!record.profiles) {
+      fail("shapes without profiles");
+    }
+    record.shapes = read_shape_program(object, metadata, *record.profiles);
   }
   return record;
 }
@@ -204,6 +361,7 @@ EngineMetadata read_metadata(std::string_view text) {
   const json::object& object = root.as_object();
   EngineMetadata metadata;
   read_bindings(object.at("io_bindings").as_array(), metadata);
+  number_arguments(metadata);
   if (const json::value* aliases = object.if_contains("aliased_io")) {
     read_aliases(aliases->as_array(), metadata);
   }

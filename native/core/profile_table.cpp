@@ -1,5 +1,6 @@
 #include "core/profile_table.h"
 
+#include <algorithm>
 #include <utility>
 
 namespace executorch_tensorrt {
@@ -20,6 +21,11 @@ Status check_ranges(const std::string& input, std::size_t profile, const InputRa
     }
   }
   return {};
+}
+
+bool accept_the_same(const InputRanges& one, const InputRanges& other) {
+  return std::equal(one.begin(), one.end(), other.begin(), other.end(),
+                    [](const DimRange& a, const DimRange& b) { return a.min == b.min && a.max == b.max; });
 }
 
 bool ranges_vary(const InputRanges& first, const InputRanges& ranges) {
@@ -72,6 +78,25 @@ Result<ProfileTable> ProfileTable::create(std::vector<std::string> input_names, 
   table.input_names_ = std::move(input_names);
   table.profiles_ = std::move(profiles);
   return table;
+}
+
+Status check_reported(const ProfileTable& declared, const ProfileTable& reported) {
+  const std::size_t count = std::min(declared.num_profiles(), reported.num_profiles());
+  if (declared.num_profiles() != reported.num_profiles() && !(declared.is_static() && reported.is_static())) {
+    return invalid_program("the engine has " + std::to_string(reported.num_profiles()) +
+                           " optimization profiles, declared are " + std::to_string(declared.num_profiles()) +
+                           "; declare those that it was built with");
+  }
+  for (std::size_t p = 0; p < count; ++p) {
+    for (std::size_t i = 0; i < declared.num_inputs(); ++i) {
+      if (!accept_the_same(declared.ranges(p, i), reported.ranges(p, i))) {
+        return invalid_program("input '" + declared.input_name(i) + "' in profile " + std::to_string(p) +
+                               ": the engine takes " + to_string(reported.ranges(p, i)) + ", declared is " +
+                               to_string(declared.ranges(p, i)) + "; declare the profiles that it was built with");
+      }
+    }
+  }
+  return {};
 }
 
 bool ProfileTable::contains(std::size_t profile, const std::vector<Shape>& shapes) const {

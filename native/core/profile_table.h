@@ -52,4 +52,8 @@ class ProfileTable {
   bool is_static_ = true;
 };
 
+// kInvalidProgram, naming input, profile and both values, unless an engine takes what was declared for it. Both tables
+// have the same inputs. A static engine may have any number of profiles. `opt` is a matter of speed and not compared.
+Status check_reported(const ProfileTable& declared, const ProfileTable& reported);
+
 }  // namespace executorch_tensorrt

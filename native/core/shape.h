@@ -51,6 +51,9 @@ Shape make_shape(const Dims& dims) {
   return shape;
 }
 
+// False when a dim is negative or no memory has that size.
+bool size_in_bytes(const Shape& shape, std::size_t element_size, std::size_t& nbytes);
+
 // "(1, 64)", "(64,)", "()": as Python prints a tuple.
 std::string to_string(const Shape& shape);
 

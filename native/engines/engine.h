@@ -28,7 +28,8 @@ class ExecutionContext {
 
   virtual Status set_input_address(std::size_t input, const void* data) = 0;
 
-  // `nbytes` is what the inferred shape of the output takes.
+  // `nbytes` is what the inferred shape of the output takes. Null for an output that is empty, or that the program does
+  // not take: the engine writes it to memory of its own.
   virtual Status set_output_address(std::size_t output, void* data, std::size_t nbytes) = 0;
 
   // Appends one record per layer when `layers` is given and the context was made to collect them. A context that
@@ -41,7 +42,12 @@ class Engine {
   virtual ~Engine() = default;
 
   virtual std::string_view kind() const = 0;
+
+  // What the engine itself reports, inputs in binding order.
   virtual const ProfileTable& profiles() const = 0;
+
+  // The element types that the engine itself reports, inputs then outputs in binding order; empty if it reports none.
+  virtual std::vector<ScalarType> binding_types() const { return {}; }
 
   // Contexts share one block of activation memory: one of them runs at a time. They must not outlive the engine.
   virtual Result<std::unique_ptr<ExecutionContext>> create_context(std::size_t profile, bool collect_layers) = 0;

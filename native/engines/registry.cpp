@@ -23,12 +23,31 @@ Registry& registry() {
   return instance;
 }
 
+EngineFactory find_factory(const std::string& kind) {
+  Registry& r = registry();
+  const std::lock_guard<std::mutex> lock(r.mutex);
+  const auto found = r.factories.find(kind);
+  return found != r.factories.end() ? found->second : nullptr;
+}
+
+std::string quoted(const std::vector<std::string>& names, const char* separator) {
+  std::string text;
+  for (const std::string& name : names) {
+    text += (text.empty() ? "'" : separator + std::string("'")) + name + "'";
+  }
+  return text;
+}
+
 }  // namespace
 
 void register_engine_runtime(const std::string& kind, EngineFactory factory) {
   Registry& r = registry();
   const std::lock_guard<std::mutex> lock(r.mutex);
-  r.factories[kind] = std::move(factory);
+  if (factory) {
+    r.factories[kind] = std::move(factory);
+  } else {
+    r.factories.erase(kind);
+  }
 }
 
 std::vector<std::string> engine_runtimes() {
@@ -41,38 +60,42 @@ std::vector<std::string> engine_runtimes() {
   return kinds;
 }
 
-Result<std::string> engine_kind_of(const BlobView& blob, const EngineMetadata& metadata) {
+Result<std::vector<std::string>> engine_kinds_of(const BlobView& blob, const EngineMetadata& metadata) {
   const bool is_cpu = blob.format == BlobFormat::kCpu;
-  const std::string kind = metadata.record ? metadata.record->engine_kind : (is_cpu ? "cpu" : "tensorrt");
-  if (is_cpu != (kind == "cpu")) {
-    return invalid_program("engine blob is damaged: format '" + std::string(magic_of(blob.format)) +
-                           "' holds engine kind '" + kind + "'");
+  const std::string recorded = metadata.record ? metadata.record->engine_kind : "";
+  if (recorded.empty()) {
+    return is_cpu ? std::vector<std::string>{"cpu"} : std::vector<std::string>{"tensorrt", "tensorrt_rtx"};
   }
-  return kind;
+  if (is_cpu != (recorded == "cpu")) {
+    return invalid_program("engine blob is damaged: format '" + std::string(magic_of(blob.format)) +
+                           "' holds engine kind '" + recorded + "'");
+  }
+  return std::vector<std::string>{recorded};
 }
 
 Result<std::unique_ptr<Engine>> load_engine(const BlobView& blob, const EngineMetadata& metadata) {
-  Result<std::string> kind = engine_kind_of(blob, metadata);
-  if (!kind.ok()) {
-    return kind.status();
+  const Result<std::vector<std::string>> kinds = engine_kinds_of(blob, metadata);
+  if (!kinds.ok()) {
+    return kinds.status();
   }
-  EngineFactory factory;
-  {
-    Registry& r = registry();
-    const std::lock_guard<std::mutex> lock(r.mutex);
-    if (const auto found = r.factories.find(*kind); found != r.factories.end()) {
-      factory = found->second;
+  std::string refusals;
+  for (const std::string& kind : *kinds) {
+    const EngineFactory factory = find_factory(kind);
+    if (!factory) {
+      continue;
     }
-  }
-  if (!factory) {
-    std::string have;
-    for (const std::string& name : engine_runtimes()) {
-      have += (have.empty() ? "'" : ", '") + name + "'";
+    auto engine = factory({blob.engine, blob.engine_size, &metadata});
+    if (engine.ok() || kinds->size() == 1) {
+      return engine;
     }
-    return Status(StatusCode::kNotSupported, "engine kind '" + *kind + "' has no runtime on this machine, allowed " +
-                                                 have + "; export with engine=\"cpu\" to run here");
+    refusals += (refusals.empty() ? "'" : "; '") + kind + "': " + engine.status().message();
   }
-  return factory({blob.engine, blob.engine_size, &metadata});
+  if (!refusals.empty()) {
+    return invalid_program("no runtime on this machine accepts the engine: " + refusals);
+  }
+  return Status(StatusCode::kNotSupported,
+                "engine kind " + quoted(*kinds, " or ") + " has no runtime on this machine, allowed " +
+                    quoted(engine_runtimes(), ", ") + "; export with engine=\"cpu\" to run here");
 }
 
 }  // namespace executorch_tensorrt

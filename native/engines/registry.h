@@ -13,16 +13,17 @@ namespace executorch_tensorrt {
 
 using EngineFactory = std::function<Result<std::unique_ptr<Engine>>(const EngineSource&)>;
 
-// Replaces the factory of the same kind. Thread-safe.
+// Replaces the factory of the same kind, with nothing if it is null. Thread-safe.
 void register_engine_runtime(const std::string& kind, EngineFactory factory);
 
 // The kinds that can run here, sorted.
 std::vector<std::string> engine_runtimes();
 
-// The kind that the blob's engine needs: what its exporter recorded, else what its format implies.
-Result<std::string> engine_kind_of(const BlobView& blob, const EngineMetadata& metadata);
+// The kinds of which the blob's engine is one: what its exporter recorded, else those that its format allows.
+Result<std::vector<std::string>> engine_kinds_of(const BlobView& blob, const EngineMetadata& metadata);
 
-// kNotSupported, naming the kinds at hand, when the engine's kind has no runtime here.
+// With the runtime of the engine's kind; where that may be one of several, with the first that accepts it.
+// kNotSupported, naming the kinds at hand, when there is none here.
 Result<std::unique_ptr<Engine>> load_engine(const BlobView& blob, const EngineMetadata& metadata);
 
 }  // namespace executorch_tensorrt

@@ -24,17 +24,26 @@ using executorch::runtime::EValue;
 using executorch::runtime::FreeableBuffer;
 using executorch::runtime::Span;
 
+// Without words where there is no memory for them.
+Status failure(StatusCode code, const char* text) noexcept {
+  try {
+    return {code, text};
+  } catch (...) {
+    return {StatusCode::kOutOfMemory, std::string()};
+  }
+}
+
 // No exception crosses the delegate boundary: ExecuTorch would leave the method stuck in mid execution.
 template <typename Function>
 Status without_exceptions(Function&& function) {
   try {
     return function();
   } catch (const std::bad_alloc&) {
-    return {StatusCode::kOutOfMemory, "out of host memory"};
+    return failure(StatusCode::kOutOfMemory, "out of host memory");
   } catch (const std::exception& error) {
-    return {StatusCode::kInternal, error.what()};
+    return failure(StatusCode::kInternal, error.what());
   } catch (...) {
-    return {StatusCode::kInternal, "unknown exception"};
+    return failure(StatusCode::kInternal, "unknown exception");
   }
 }
 
@@ -70,7 +79,7 @@ class TensorRTBackend final : public executorch::runtime::BackendInterface {
   Error execute(BackendExecutionContext& context, DelegateHandle* delegate, Span<EValue*> args) const override {
     auto* handle = static_cast<EngineHandle*>(delegate);
     const Status status = without_exceptions([&] { return handle->execute(args, context.event_tracer()); });
-    return status.ok() ? Error::Ok : report_failure(handle->label(), status);
+    return status.ok() ? Error::Ok : handle->failures().report(status);
   }
 
   void destroy(DelegateHandle* delegate) const override { delete static_cast<EngineHandle*>(delegate); }

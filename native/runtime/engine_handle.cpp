@@ -4,24 +4,25 @@
 #include <executorch/runtime/core/exec_aten/util/dim_order_util.h>
 
 #include <algorithm>
+#include <cstring>
 #include <unordered_map>
 #include <unordered_set>
 #include <utility>
 
 #include "engines/registry.h"
+#include "engines/reported.h"
 #include "engines/tensor_shape.h"
 #include "runtime/backend.h"
 #include "runtime/event_scope.h"
-#include "runtime/failure.h"
 #include "runtime/profiling_snapshot.h"
 #include "runtime/request_scope.h"
+#include "runtime/resized_outputs.h"
 #include "runtime/selection_collector.h"
 
 namespace executorch_tensorrt {
 namespace {
 
 using executorch::aten::Tensor;
-using executorch::runtime::Error;
 using executorch::runtime::EValue;
 using executorch::runtime::EventTracer;
 
@@ -58,6 +59,7 @@ struct EngineHandle::Call {
   std::size_t profile = 0;
   BoundContext* context = nullptr;
   std::size_t layers_dropped = 0;
+  ResizedOutputs resized{};
 
   // What events of this level go to: nothing, unless it is traced.
   TraceTarget at(ProfileLevel event) const { return level >= event ? trace : TraceTarget{}; }
@@ -67,7 +69,7 @@ EngineHandle::EngineHandle(std::string method, EngineMetadata metadata, Delegate
     : method_(std::move(method)),
       metadata_(std::move(metadata)),
       options_(std::move(options)),
-      label_("method '" + method_ + "'" + (metadata_.record ? ", engine " + metadata_.record->engine_id : "")) {}
+      failures_("method '" + method_ + "'" + (metadata_.record ? ", engine " + metadata_.record->engine_id : "")) {}
 
 Result<std::unique_ptr<EngineHandle>> EngineHandle::create(std::string method, const void* blob, std::size_t size,
                                                            DelegateOptions options) {
@@ -85,19 +87,57 @@ Result<std::unique_ptr<EngineHandle>> EngineHandle::create(std::string method, c
     return engine.status();
   }
   handle->engine_ = std::move(*engine);
+  if (Status status = take_over_reported(*handle->engine_, handle->metadata_); !status.ok()) {
+    return status;
+  }
   handle->contexts_.resize(handle->engine_->profiles().num_profiles());
   handle->input_shapes_.resize(handle->metadata_.inputs.size());
   handle->apply_profiling(handle->options_.profiling);
+  // Last: what fails leaves no buffers behind in a state.
+  if (Status status = handle->share_buffers(); !status.ok()) {
+    return status;
+  }
   return handle;
 }
 
-void EngineHandle::apply_profiling(const ProfilingSettings& settings) {
-  const bool collected_layers = profiling_.level >= ProfileLevel::kLayers;
-  sidecar_.reset();  // writes what it has
-  profiling_ = settings;
-  if (profiling_.writes_sidecar()) {
-    sidecar_ = std::make_unique<Sidecar>(profiling_, method_, engine_id(), std::string(engine_->kind()));
+Status EngineHandle::share_buffers() {
+  owned_.resize(metadata_.inputs.size());
+  if (!metadata_.record || metadata_.record->state.empty()) {
+    return {};
   }
+  buffers_ = current_engine_buffers();
+  if (!buffers_) {
+    buffers_ = std::make_shared<EngineBuffers>();
+  }
+  std::vector<WantedBuffer> wanted;
+  for (const OwnedBuffer& owned : metadata_.record->state) {
+    Shape shape;
+    const InputRanges& ranges = engine_->profiles().ranges(0, owned.input);
+    shape.resize(ranges.size());
+    for (std::size_t d = 0; d < shape.rank(); ++d) {
+      shape[d] = ranges[d].max;
+    }
+    wanted.push_back({&owned, metadata_.inputs[owned.input].dtype, shape});
+  }
+  const Result<std::vector<EngineBuffer*>> buffers = buffers_->share(wanted);
+  if (!buffers.ok()) {
+    return buffers.status();
+  }
+  for (std::size_t k = 0; k < wanted.size(); ++k) {
+    owned_[wanted[k].owned->input] = (*buffers)[k];
+  }
+  return {};
+}
+
+// Changes nothing when it throws.
+void EngineHandle::apply_profiling(ProfilingSettings settings) {
+  std::unique_ptr<Sidecar> sidecar;
+  if (settings.writes_sidecar()) {
+    sidecar = std::make_unique<Sidecar>(settings, method_, engine_id(), std::string(engine_->kind()));
+  }
+  const bool collected_layers = profiling_.level >= ProfileLevel::kLayers;
+  sidecar_ = std::move(sidecar);  // the one before writes what it has
+  profiling_ = std::move(settings);
   if (collected_layers != (profiling_.level >= ProfileLevel::kLayers)) {
     // A context collects layers from its beginning or never.
     for (auto& context : contexts_) {
@@ -105,8 +145,7 @@ void EngineHandle::apply_profiling(const ProfilingSettings& settings) {
     }
   }
   if (!tracing_compiled_in() && profiling_.level != ProfileLevel::kOff && !profiling_.writes_sidecar()) {
-    log_failure(label_ +
-                ": events were asked for, but event tracing is not compiled in: build with -DETRT_EVENT_TRACING=ON");
+    failures_.warn("events were asked for, but event tracing is not compiled in: build with -DETRT_EVENT_TRACING=ON");
   }
 }
 
@@ -115,11 +154,11 @@ void EngineHandle::take_over_process_wide_profiling() {
     return;
   }
   const ProfilingSnapshot snapshot = profiling_snapshot();
-  profiling_generation_ = snapshot.generation;
   const ProfilingSettings& settings = snapshot.settings ? *snapshot.settings : options_.profiling;
   if (!(settings == profiling_)) {
     apply_profiling(settings);
   }
+  profiling_generation_ = snapshot.generation;
 }
 
 Status EngineHandle::execute(Args args, EventTracer* tracer) {
@@ -135,6 +174,10 @@ Status EngineHandle::execute(Args args, EventTracer* tracer) {
   Call call{args, profiling_.level, {tracer, sidecar_ ? &record : nullptr}, current_request()};
   Status status;
   {
+    std::unique_lock<std::mutex> buffers_lock;
+    if (buffers_) {
+      buffers_lock = std::unique_lock<std::mutex>(buffers_->mutex);
+    }
     EventScope event(call.at(ProfileLevel::kDelegate), "torchtrt.delegate");
     status = run(call);
     if (event.has_tracer()) {
@@ -189,7 +232,9 @@ Status EngineHandle::run(Call& call) {
   // The Inspector splits runs whose events differ, so both are there when nothing is staged or waited for.
   {
     EventScope event(call.at(ProfileLevel::kPhases), "torchtrt.output_staging");
+    reflect_updates(call);
   }
+  call.resized.keep();
   {
     EventScope event(call.at(ProfileLevel::kPhases), "torchtrt.synchronize");
   }
@@ -203,20 +248,26 @@ Status EngineHandle::collect_inputs(Args args) {
   for (Shape& shape : input_shapes_) {
     shape.resize(0);
   }
-  const std::size_t expected = metadata_.inputs.size() + metadata_.outputs.size();
-  if (args.size() != expected) {
-    return invalid_argument("got " + std::to_string(args.size()) + " arguments, allowed " + std::to_string(expected) +
-                            " (" + std::to_string(metadata_.inputs.size()) + " inputs, then outputs)");
+  if (args.size() != metadata_.num_arguments) {
+    return invalid_argument("got " + std::to_string(args.size()) + " arguments, allowed " +
+                            std::to_string(metadata_.num_arguments) + " (inputs, then outputs)");
   }
   for (std::size_t i = 0; i < metadata_.inputs.size(); ++i) {
-    if (Status status = check_argument(*args[i], metadata_.inputs[i], "input"); !status.ok()) {
+    if (owned_[i] != nullptr) {
+      input_shapes_[i] = owned_[i]->shape;
+      continue;
+    }
+    const EValue& value = *args[*metadata_.inputs[i].argument];
+    if (Status status = check_argument(value, metadata_.inputs[i], "input"); !status.ok()) {
       return status;
     }
-    input_shapes_[i] = make_shape(args[i]->toTensor().sizes());
+    input_shapes_[i] = make_shape(value.toTensor().sizes());
   }
-  for (std::size_t o = 0; o < metadata_.outputs.size(); ++o) {
-    const EValue& value = *args[metadata_.inputs.size() + o];
-    if (Status status = check_argument(value, metadata_.outputs[o], "output"); !status.ok()) {
+  for (const Binding& output : metadata_.outputs) {
+    if (!output.argument) {
+      continue;
+    }
+    if (Status status = check_argument(*args[*output.argument], output, "output"); !status.ok()) {
       return status;
     }
   }
@@ -247,50 +298,89 @@ Status EngineHandle::select(Call& call) {
   return {};
 }
 
+EngineHandle::Memory EngineHandle::input_memory(const Call& call, std::size_t input) const {
+  if (const EngineBuffer* owned = owned_[input]; owned != nullptr) {
+    return {owned->data(), owned->nbytes};
+  }
+  const Tensor& tensor = call.args[*metadata_.inputs[input].argument]->toTensor();
+  return {tensor.mutable_data_ptr(), tensor.nbytes()};
+}
+
 Status EngineHandle::bind_inputs(const Call& call) {
   for (std::size_t i = 0; i < metadata_.inputs.size(); ++i) {
-    const void* data = call.args[i]->toTensor().const_data_ptr();
-    if (Status status = call.context->set_input_address(i, data); !status.ok()) {
+    const Memory memory = input_memory(call, i);
+    if (memory.data == nullptr && memory.nbytes > 0) {
+      return invalid_argument("input '" + metadata_.inputs[i].name + "' has no memory: set it before the call");
+    }
+    if (Status status = call.context->set_input_address(i, memory.data); !status.ok()) {
       return status;
     }
   }
   return {};
 }
 
-Status EngineHandle::resize_outputs(const Call& call) {
+Status EngineHandle::resize_outputs(Call& call) {
   const std::vector<Shape>& shapes = call.context->output_shapes();
-  std::vector<Shape> before;
   for (std::size_t o = 0; o < shapes.size(); ++o) {
-    const Tensor tensor = call.args[metadata_.inputs.size() + o]->toTensor();
-    before.push_back(make_shape(tensor.sizes()));
-    if (has_shape(tensor, shapes[o]) || resize_tensor(tensor, shapes[o]) == Error::Ok) {
-      continue;
+    const Binding& output = metadata_.outputs[o];
+    if (output.argument && !call.resized.resize(call.args[*output.argument]->toTensor(), shapes[o])) {
+      return invalid_argument("output '" + output.name + "': " + to_string(shapes[o]) +
+                              " does not fit the memory that the program planned for it");
     }
-    for (std::size_t undo = 0; undo < o; ++undo) {
-      (void)resize_tensor(call.args[metadata_.inputs.size() + undo]->toTensor(), before[undo]);
-    }
-    return invalid_argument("output '" + metadata_.outputs[o].name + "': " + to_string(shapes[o]) +
-                            " does not fit the memory that the program planned for it");
   }
   return {};
 }
 
-Status EngineHandle::bind_outputs(const Call& call) {
+Result<EngineHandle::Memory> EngineHandle::output_memory(const Call& call, std::size_t o) const {
+  const Binding& output = metadata_.outputs[o];
+  Memory memory;
+  if (output.argument) {
+    const Tensor& tensor = call.args[*output.argument]->toTensor();
+    memory = {tensor.mutable_data_ptr(), tensor.nbytes()};
+    if (memory.data == nullptr && memory.nbytes > 0) {
+      return invalid_argument("output '" + output.name +
+                              "' has no memory: set it before the call (Module::set_output)");
+    }
+  }
+  if (!output.aliased_input) {
+    return memory;
+  }
+  const Memory input = input_memory(call, *output.aliased_input);
+  const Shape& shape = call.context->output_shapes()[o];
+  if (shape != input_shapes_[*output.aliased_input] || (output.argument && memory.nbytes != input.nbytes)) {
+    return invalid_argument("output '" + output.name + "' is written in place of an input of another size: got " +
+                            to_string(shape) + ", allowed " + to_string(input_shapes_[*output.aliased_input]));
+  }
+  return input;
+}
+
+Status EngineHandle::bind_outputs(Call& call) {
   if (Status status = resize_outputs(call); !status.ok()) {
     return status;
   }
   for (std::size_t o = 0; o < metadata_.outputs.size(); ++o) {
-    const Tensor tensor = call.args[metadata_.inputs.size() + o]->toTensor();
-    void* data = tensor.mutable_data_ptr();
-    if (data == nullptr && tensor.nbytes() > 0) {
-      return invalid_argument("output '" + metadata_.outputs[o].name +
-                              "' has no memory: set it before the call (Module::set_output)");
+    const Result<Memory> memory = output_memory(call, o);
+    if (!memory.ok()) {
+      return memory.status();
     }
-    if (Status status = call.context->set_output_address(o, data, tensor.nbytes()); !status.ok()) {
+    if (Status status = call.context->set_output_address(o, memory->data, memory->nbytes); !status.ok()) {
       return status;
     }
   }
   return {};
+}
+
+void EngineHandle::reflect_updates(const Call& call) const {
+  for (const Binding& output : metadata_.outputs) {
+    if (!output.aliased_input || !output.argument) {
+      continue;
+    }
+    const Tensor tensor = call.args[*output.argument]->toTensor();
+    const void* updated = input_memory(call, *output.aliased_input).data;
+    if (tensor.mutable_data_ptr() != updated && tensor.nbytes() > 0) {
+      std::memcpy(tensor.mutable_data_ptr(), updated, tensor.nbytes());
+    }
+  }
 }
 
 void EngineHandle::log_layers(Call& call, LayerRecords layers) {

@@ -14,6 +14,8 @@
 #include "core/metadata.h"
 #include "engines/engine.h"
 #include "runtime/bound_context.h"
+#include "runtime/engine_buffers.h"
+#include "runtime/failure.h"
 #include "runtime/options.h"
 #include "runtime/sidecar.h"
 
@@ -30,8 +32,8 @@ class EngineHandle {
   Status execute(executorch::runtime::Span<executorch::runtime::EValue*> args,
                  executorch::runtime::EventTracer* tracer);
 
-  // "method 'forward', engine 1a2b3c4d5e6f", for messages.
-  const std::string& label() const { return label_; }
+  // Reports its failures as those of "method 'forward', engine 1a2b3c4d5e6f".
+  FailureLog& failures() { return failures_; }
 
  private:
   using Args = executorch::runtime::Span<executorch::runtime::EValue*>;
@@ -39,14 +41,23 @@ class EngineHandle {
 
   EngineHandle(std::string method, EngineMetadata metadata, DelegateOptions options);
 
-  void apply_profiling(const ProfilingSettings& settings);
+  void apply_profiling(ProfilingSettings settings);
   void take_over_process_wide_profiling();
+  Status share_buffers();
   Status collect_inputs(Args args);
   Status select(Call& call);
+  struct Memory {
+    void* data = nullptr;
+    std::size_t nbytes = 0;
+  };
+  Memory input_memory(const Call& call, std::size_t input) const;
   Status bind_inputs(const Call& call);
-  Status bind_outputs(const Call& call);
-  Status resize_outputs(const Call& call);
+  Status bind_outputs(Call& call);
+  Status resize_outputs(Call& call);
+  Result<Memory> output_memory(const Call& call, std::size_t output) const;
   Status run(Call& call);
+  // To the caller's outputs that an engine wrote in place of inputs, unless they are the same memory.
+  void reflect_updates(const Call& call) const;
   void log_layers(Call& call, LayerRecords layers);
   const std::string& engine_id() const;
   std::string describe(const Call& call) const;
@@ -54,14 +65,16 @@ class EngineHandle {
   std::string method_;
   EngineMetadata metadata_;
   DelegateOptions options_;  // what the method was loaded with
-  std::string label_;
+  FailureLog failures_;
   std::unique_ptr<Engine> engine_;
 
   // Taken first in execute() and held to its end: one call at a time uses the contexts and their shared memory.
   std::mutex mutex_;
   std::vector<std::unique_ptr<BoundContext>> contexts_;  // by profile, made on first use; end before engine_
   std::vector<Shape> input_shapes_;
-  ProfilingSettings profiling_;  // in force: the process-wide control's, else the options'
+  std::shared_ptr<EngineBuffers> buffers_;  // null when the engine owns none; its mutex is taken after mutex_
+  std::vector<EngineBuffer*> owned_;        // by input, null where the input is an argument
+  ProfilingSettings profiling_;             // in force: the process-wide control's, else the options'
   std::uint64_t profiling_generation_ = 0;
   std::unique_ptr<Sidecar> sidecar_;
   std::uint64_t num_calls_ = 0;

@@ -1,8 +1,5 @@
 #include "runtime/failure.h"
 
-#include <executorch/runtime/platform/log.h>
-
-#include <algorithm>
 #include <utility>
 
 #include "executorch_tensorrt/last_error.h"
@@ -11,9 +8,6 @@ namespace executorch_tensorrt {
 namespace {
 
 using executorch::runtime::Error;
-
-// ET_LOG cuts a message at 255 bytes.
-constexpr std::size_t kLogLine = 240;
 
 thread_local std::string thread_last_error;
 
@@ -35,23 +29,75 @@ Error error_of(StatusCode code) {
   return Error::Internal;
 }
 
-}  // namespace
-
-void log_failure(const std::string& message) noexcept {
-  for (std::size_t at = 0; at < message.size(); at += kLogLine) {
-    ET_LOG(Error, "%.*s", static_cast<int>(std::min(kLogLine, message.size() - at)), message.data() + at);
-  }
-}
-
-Error report_failure(std::string_view context, const Status& status) noexcept {
+// `log` gets the whole text.
+template <typename Log>
+Error report_to(Log&& log, std::string_view context, const Status& status) noexcept {
   try {
     std::string text = std::string(context) + ": " + status.message();
-    log_failure(text);
+    log(text);
     thread_last_error = std::move(text);
   } catch (...) {
     thread_last_error.clear();  // no memory for words; the code says enough
   }
   return error_of(status.code());
+}
+
+}  // namespace
+
+Error report_failure(std::string_view context, const Status& status) noexcept {
+  return report_to([](const std::string& text) { log_message(LogLevel::kError, text); }, context, status);
+}
+
+std::string cause_of(std::string_view message) {
+  std::string cause;
+  bool quoted = false;
+  for (const char c : message) {
+    quoted ^= c == '\'';
+    if (quoted || c < '0' || c > '9') {
+      cause += c;
+    } else if (cause.empty() || cause.back() != '#') {
+      cause += '#';
+    }
+  }
+  return cause;
+}
+
+FailureLog::~FailureLog() {
+  if (left_out_ == 0) {
+    return;
+  }
+  try {
+    log_message(LogLevel::kInfo,
+                context_ + ": " + std::to_string(left_out_) + " more messages of causes logged before");
+  } catch (...) {  // no memory for it
+  }
+}
+
+bool FailureLog::is_new(std::string_view message) {
+  const std::lock_guard<std::mutex> lock(mutex_);
+  if (causes_.size() >= kMaxCauses) {
+    causes_.clear();
+  }
+  const bool added = causes_.insert(cause_of(message)).second;
+  left_out_ += added ? 0 : 1;
+  return added;
+}
+
+void FailureLog::log(LogLevel level, const std::string& message) {
+  if (is_new(message)) {
+    log_message(level, message);
+  }
+}
+
+Error FailureLog::report(const Status& status) noexcept {
+  return report_to([this](const std::string& text) { log(LogLevel::kError, text); }, context_, status);
+}
+
+void FailureLog::warn(const std::string& message) noexcept {
+  try {
+    log(LogLevel::kWarning, context_ + ": " + message);
+  } catch (...) {  // no memory for words
+  }
 }
 
 std::string take_last_error() { return std::exchange(thread_last_error, {}); }

@@ -16,6 +16,7 @@ struct Control {
   std::mutex mutex;  // guards settings
   std::optional<ProfilingSettings> settings;
   std::atomic<std::uint64_t> generation{0};
+  FailureLog failures{"set_profiling"};
 
   void publish(std::optional<ProfilingSettings> changed) {
     const std::lock_guard<std::mutex> lock(mutex);
@@ -49,7 +50,7 @@ Error set_profiling(const std::string& level, const std::string& format, const s
     status = check_settings(settings);
   }
   if (!status.ok()) {
-    return report_failure("set_profiling", status);
+    return control().failures.report(status);
   }
   control().publish(std::move(settings));
   return Error::Ok;

@@ -3,11 +3,12 @@
 #include <executorch/runtime/platform/platform.h>
 #include <unistd.h>
 
+#include <cstdio>
 #include <exception>
 #include <mutex>
 #include <utility>
 
-#include "runtime/failure.h"
+#include "runtime/log.h"
 #include "runtime/write_file.h"
 
 namespace executorch_tensorrt {
@@ -32,6 +33,12 @@ std::string free_path(const EngineTrace& trace, const ProfilingSettings& setting
   return path;
 }
 
+Status write_to_free_path(const EngineTrace& trace, const ProfilingSettings& settings, const std::string& text) {
+  static std::mutex mutex;  // from the choice of a free name until it is taken
+  const std::lock_guard<std::mutex> lock(mutex);
+  return write_file(free_path(trace, settings), text);
+}
+
 }  // namespace
 
 Sidecar::Sidecar(const ProfilingSettings& settings, const std::string& method, const std::string& engine_id,
@@ -51,14 +58,14 @@ Sidecar::~Sidecar() {
   try {
     const bool trex = settings_.format == ProfileFormat::kTrex;
     const std::string text = trex ? trex_json(trace_) : perfetto_json(trace_);
-    static std::mutex mutex;  // from the choice of a free name until it is taken
-    const std::lock_guard<std::mutex> lock(mutex);
-    const Status status = write_file(free_path(trace_, settings_), text);
+    const Status status = write_to_free_path(trace_, settings_, text);
     if (!status.ok()) {
-      log_failure("profiling: " + status.message());
+      log_message(LogLevel::kError, "profiling: " + status.message());
     }
   } catch (const std::exception& error) {
-    log_failure(std::string("profiling: a trace was lost: ") + error.what());
+    char text[200];  // there may be no memory for a string
+    std::snprintf(text, sizeof(text), "profiling: a trace was lost: %s", error.what());
+    log_message(LogLevel::kError, text);
   }
 }
 

@@ -122,6 +122,15 @@ def test_record_that_contradicts_itself_is_refused(changes: dict[str, Any]) -> N
         parse_blob(record(**changes))
 
 
+@pytest.mark.parametrize("shift", [0, 1, 8])
+def test_blob_is_read_in_place(shift: int) -> None:
+    """A mapped file is not copied, and a blob may start at any address."""
+    data = record()
+    parsed = parse_blob(memoryview(bytes(shift) + data)[shift:])
+    assert data[parsed.engine_offset : parsed.engine_offset + parsed.engine_size] == b"engine"
+    assert json.loads(parsed.json)["executorch_tensorrt"]["builder"] == "test"
+
+
 def test_deep_nesting_is_refused() -> None:
     with pytest.raises(ValueError, match="engine metadata is damaged"):
         parse_blob(blob(b"ETC1", b"[" * 100_000, b"engine"))

@@ -102,10 +102,64 @@ BOOST_AUTO_TEST_CASE(damaged_metadata_is_refused_with_the_reason) {
            R"({"io_bindings":[{"name":"x","is_input":1}]})",
            R"({"io_bindings":[{"name":"y","is_input":false}],"executorch_tensorrt":{}})",
            R"({"io_bindings":[{"name":"y","is_input":false}],"executorch_tensorrt":{"version":2}})",
+           R"({"io_bindings":[{"name":"y","is_input":false}],"executorch_tensorrt":{"version":1,"shapes":{}}})",
        }) {
     const auto metadata = parse_metadata(text);
     BOOST_TEST_REQUIRE(!metadata.ok());
     BOOST_TEST(metadata.status().message().find("engine metadata is damaged: ") == 0u);
+  }
+}
+
+BOOST_AUTO_TEST_CASE(aliases_are_of_an_output_and_an_input_of_its_own) {
+  const auto with_aliases = [](const std::string& aliases) {
+    return parse_metadata(R"({"io_bindings":[{"name":"x","is_input":true},{"name":"k","is_input":true},)"
+                          R"({"name":"y","is_input":false},{"name":"z","is_input":false}],"aliased_io":[)" +
+                          aliases + "]}");
+  };
+  const auto both = with_aliases(R"({"output":"y","input":"k"},{"output":"z","input":"x","kind":"user"})");
+  BOOST_TEST_REQUIRE(both.ok());
+  BOOST_TEST(both->aliased_io[0].kind == "kv_cache_update");
+  const std::pair<const char*, const char*> faults[] = {
+      {R"({"output":"y","input":"w"})", "output 'y' aliases input 'w': the engine has no such input"},
+      {R"({"output":"w","input":"x"})", "output 'w' aliases input 'x': the engine has no such output"},
+      {R"({"output":"y","input":"z"})", "output 'y' aliases input 'z': that is an output"},
+      {R"({"output":"y","input":"x"},{"output":"z","input":"x"})", "output 'z' aliases input 'x': output 'y' does so"},
+      {R"({"output":"y","input":"x"},{"output":"y","input":"k"})", "output 'y' aliases input 'k': it aliases 'x'"},
+      {R"({"output":"y","input":"x","kind":"magic"})", "got kind 'magic', allowed 'kv_cache_update', 'user'"},
+  };
+  for (const auto& [aliases, message] : faults) {
+    const auto metadata = with_aliases(aliases);
+    BOOST_TEST_REQUIRE(!metadata.ok());
+    BOOST_TEST(metadata.status().message().find(message) != std::string::npos, metadata.status().message());
+  }
+}
+
+BOOST_AUTO_TEST_CASE(arguments_are_inputs_then_outputs) {
+  const auto with_arguments = [](const std::string& arguments) {
+    return parse_metadata(R"({"io_bindings":[{"name":"a","is_input":true},{"name":"b","is_input":true},)"
+                          R"({"name":"y","is_input":false},{"name":"z","is_input":false}],)"
+                          R"("executorch_tensorrt":{"version":1,"arguments":)" +
+                          arguments + "}}");
+  };
+  const auto plain = parse_metadata(kMetadata);
+  BOOST_TEST(plain->num_arguments == 2u);
+  BOOST_TEST(plain->outputs[0].argument.value() == 1u);
+  const auto shared = with_arguments(R"({"inputs":[0,0],"outputs":[null,1]})");
+  BOOST_TEST_REQUIRE(shared.ok());
+  BOOST_TEST(shared->num_arguments == 2u);
+  BOOST_TEST(!shared->outputs[0].argument.has_value());
+  BOOST_TEST(!shared->record->profiles.has_value());
+  for (const char* arguments : {
+           R"({"inputs":[0],"outputs":[1,2]})",
+           R"({"inputs":[1,0],"outputs":[2,3]})",
+           R"({"inputs":[0,2],"outputs":[3,4]})",
+           R"({"inputs":[0,null],"outputs":[1,2]})",
+           R"({"inputs":[0,1],"outputs":[2,2]})",
+           R"({"inputs":[0,1],"outputs":[1,2]})",
+           R"({"inputs":[0,-1],"outputs":[1,2]})",
+           R"({"inputs":[0,1]})",
+       }) {
+    BOOST_TEST(!with_arguments(arguments).ok(), arguments);
   }
 }
 

@@ -203,6 +203,30 @@ BOOST_AUTO_TEST_CASE(wrong_arguments_are_named) {
   BOOST_TEST(f.handle->execute({args, 2}, nullptr).message() == "input 'x': got dtype int64, allowed float32");
 }
 
+BOOST_AUTO_TEST_CASE(one_argument_serves_two_inputs_and_none_an_output_that_nobody_takes) {
+  const std::string blob = fake_blob(
+      R"({"io_bindings":[{"name":"a","is_input":true},{"name":"b","is_input":true},{"name":"unused","is_input":false},)"
+      R"({"name":"y","is_input":false}],"executorch_tensorrt":{"version":1,"engine_kind":"fake","arguments":)"
+      R"({"inputs":[0,0],"outputs":[null,1]}}})");
+  register_fake_engine("fake", {*ProfileTable::create({"a", "b"}, {{{{1, 2, 4}}, {{1, 2, 4}}}}), {}});
+  fake_log() = {};
+  auto handle = EngineHandle::create("forward", blob.data(), blob.size(), {});
+  BOOST_TEST_REQUIRE(handle.ok());
+  std::vector<float> input = {1.0f, 2.0f};
+  std::vector<float> output(4);
+  const auto x = executorch::extension::from_blob(input.data(), {2});
+  const auto y = executorch::extension::from_blob(output.data(), {4});
+  EValue in(*x);
+  EValue out(*y);
+  EValue* args[] = {&in, &out};
+  BOOST_TEST((*handle)->execute({args, 2}, nullptr).ok());
+  BOOST_TEST(y->size(0) == 2);
+  BOOST_TEST(output[1] == 2.0f);
+  BOOST_TEST(fake_log().outputs_kept == 1);
+  EValue* three[] = {&in, &in, &out};
+  BOOST_TEST(!(*handle)->execute({three, 3}, nullptr).ok());
+}
+
 BOOST_AUTO_TEST_CASE(the_engine_is_freed_with_its_handle) {
   {
     Fixture f;

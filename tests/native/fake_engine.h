@@ -1,8 +1,13 @@
 // An engine that computes nothing and counts what the delegate does to it. It fails where a test tells it to.
 #pragma once
 
+#include <algorithm>
 #include <cstring>
+#include <functional>
+#include <map>
 #include <memory>
+#include <optional>
+#include <stdexcept>
 #include <string>
 #include <vector>
 
@@ -13,107 +18,178 @@ namespace executorch_tensorrt::testing {
 struct FakeEngineLog {
   int engines = 0;
   int engines_freed = 0;
-  int contexts = 0;
+  int contexts = 0;  // asked for
+  int contexts_made = 0;
+  int contexts_freed = 0;
   int contexts_with_layers = 0;
   int set_input_shape = 0;
   int infer = 0;
   int set_input_address = 0;
   int set_output_address = 0;
   int enqueue = 0;
-  std::string fail_at;  // "context", "shape", "infer", "input", "output", "enqueue", "throw"
+  int outputs_kept = 0;               // by the engine: it was given no memory for them
+  std::string fail_at;                // "load", "context", "shape", "infer", "input", "output", "enqueue", "throw"
+  int fail_after = 0;                 // calls of that kind succeed before one fails
+  std::function<void()> throw_there;  // in place of a returned failure
+  int failed = 0;
+  std::map<std::size_t, Shape> infer_as;  // by output, in place of its input's shape
 };
 
+// One per thread.
 inline FakeEngineLog& fake_log() {
-  static FakeEngineLog log;
+  static thread_local FakeEngineLog log;
   return log;
 }
 
-inline Status fake_failure(const char* at) {
-  return fake_log().fail_at == at ? Status(StatusCode::kInternal, std::string("fake failure at ") + at) : Status();
+// What every call does inside the engine, on any thread. To be set while no call runs.
+inline std::function<void()>& on_fake_enqueue() {
+  static std::function<void()> hook;
+  return hook;
 }
 
-// Copies input 0 to output 0, which has the same shape.
+inline Status fake_failure(const char* at) {
+  FakeEngineLog& log = fake_log();
+  if (log.fail_at != at || log.fail_after-- > 0) {
+    return {};
+  }
+  log.fail_after = 0;
+  ++log.failed;
+  if (log.throw_there) {
+    log.throw_there();
+  }
+  return {StatusCode::kInternal, std::string("fake failure at ") + at};
+}
+
+// Copies input k to output k, which has the same shape; outputs without an input of their own get the last one. Floats
+// that it writes in place of their input grow by one.
 class FakeContext final : public ExecutionContext {
  public:
-  explicit FakeContext(bool collect_layers) : collect_layers_(collect_layers) {}
+  FakeContext(std::size_t num_inputs, std::size_t num_outputs, bool collect_layers)
+      : collect_layers_(collect_layers), shapes_(num_inputs), inputs_(num_inputs), outputs_(num_outputs) {
+    ++fake_log().contexts_made;
+  }
+  ~FakeContext() override { ++fake_log().contexts_freed; }
 
-  Status set_input_shape(std::size_t, const Shape& shape) override {
+  Status set_input_shape(std::size_t input, const Shape& shape) override {
     ++fake_log().set_input_shape;
-    shape_ = shape;
+    shapes_[input] = shape;
     return fake_failure("shape");
   }
   Status infer_output_shapes(std::vector<Shape>& outputs) override {
     ++fake_log().infer;
-    outputs = {shape_};
+    outputs.clear();
+    for (std::size_t o = 0; o < outputs_.size(); ++o) {
+      const auto found = fake_log().infer_as.find(o);
+      outputs.push_back(found != fake_log().infer_as.end() ? found->second : shapes_[source_of(o)]);
+    }
     return fake_failure("infer");
   }
-  Status set_input_address(std::size_t, const void* data) override {
+  Status set_input_address(std::size_t input, const void* data) override {
     ++fake_log().set_input_address;
-    input_ = data;
+    inputs_[input] = data;
     return fake_failure("input");
   }
-  Status set_output_address(std::size_t, void* data, std::size_t nbytes) override {
+  Status set_output_address(std::size_t output, void* data, std::size_t nbytes) override {
     ++fake_log().set_output_address;
-    output_ = data;
-    nbytes_ = nbytes;
+    outputs_[output] = {data, nbytes};
     return fake_failure("output");
   }
   Status enqueue(LayerRecords* layers) override {
     ++fake_log().enqueue;
+    if (on_fake_enqueue()) {
+      on_fake_enqueue()();
+    }
     if (fake_log().fail_at == "throw") {
       throw std::runtime_error("fake exception");
     }
     if (Status status = fake_failure("enqueue"); !status.ok()) {
       return status;
     }
-    std::memcpy(output_, input_, nbytes_);
     if (layers != nullptr && collect_layers_) {
       layers->push_back({"copy", 10, 20, Clock::kHost, 0});
       layers->push_back({"copy", 20, 30, Clock::kHost, 1});
+    }
+    for (std::size_t o = 0; o < outputs_.size(); ++o) {
+      if (outputs_[o].data == nullptr) {
+        ++fake_log().outputs_kept;
+      } else if (outputs_[o].data != inputs_[source_of(o)]) {
+        std::memcpy(outputs_[o].data, inputs_[source_of(o)], outputs_[o].nbytes);
+      } else {
+        auto* floats = static_cast<float*>(outputs_[o].data);
+        std::for_each(floats, floats + outputs_[o].nbytes / sizeof(float), [](float& value) { value += 1.0f; });
+      }
     }
     return {};
   }
 
  private:
+  struct Output {
+    void* data = nullptr;
+    std::size_t nbytes = 0;
+  };
+
+  std::size_t source_of(std::size_t output) const { return std::min(output, inputs_.size() - 1); }
+
   bool collect_layers_;
-  Shape shape_;
-  const void* input_ = nullptr;
-  void* output_ = nullptr;
-  std::size_t nbytes_ = 0;
+  std::vector<Shape> shapes_;
+  std::vector<const void*> inputs_;
+  std::vector<Output> outputs_;
 };
 
 class FakeEngine final : public Engine {
  public:
-  explicit FakeEngine(ProfileTable profiles) : profiles_(std::move(profiles)) { ++fake_log().engines; }
+  FakeEngine(std::string kind, ProfileTable profiles, std::size_t num_outputs, std::vector<ScalarType> types = {})
+      : kind_(std::move(kind)), profiles_(std::move(profiles)), num_outputs_(num_outputs), types_(std::move(types)) {
+    ++fake_log().engines;
+  }
   ~FakeEngine() override { ++fake_log().engines_freed; }
 
-  std::string_view kind() const override { return "fake"; }
+  std::string_view kind() const override { return kind_; }
   const ProfileTable& profiles() const override { return profiles_; }
+  std::vector<ScalarType> binding_types() const override { return types_; }
   Result<std::unique_ptr<ExecutionContext>> create_context(std::size_t, bool collect_layers) override {
     ++fake_log().contexts;
     fake_log().contexts_with_layers += collect_layers;
     if (Status status = fake_failure("context"); !status.ok()) {
       return status;
     }
-    return std::unique_ptr<ExecutionContext>(new FakeContext(collect_layers));
+    return std::unique_ptr<ExecutionContext>(new FakeContext(profiles_.num_inputs(), num_outputs_, collect_layers));
   }
 
  private:
+  std::string kind_;
   ProfileTable profiles_;
+  std::size_t num_outputs_;
+  std::vector<ScalarType> types_;
 };
 
-inline void register_fake_engine() {
-  register_engine_runtime("fake", [](const EngineSource& source) -> Result<std::unique_ptr<Engine>> {
-    return std::unique_ptr<Engine>(new FakeEngine(source.metadata->record->profiles));
+// What the runtimes of a kind load from now on, whatever the engine's bytes: the profiles and element types that an
+// engine reports. Without profiles, those of the blob's record.
+struct Reported {
+  std::optional<ProfileTable> profiles;
+  std::vector<ScalarType> types;
+};
+
+inline void register_fake_engine(const std::string& kind = "fake", Reported reported = {}) {
+  register_engine_runtime(kind, [=](const EngineSource& source) -> Result<std::unique_ptr<Engine>> {
+    const EngineMetadata& metadata = *source.metadata;
+    if (Status status = fake_failure("load"); !status.ok()) {
+      return status;
+    }
+    return std::unique_ptr<Engine>(new FakeEngine(kind,
+                                                  reported.profiles ? *reported.profiles : *metadata.record->profiles,
+                                                  metadata.outputs.size(), reported.types));
   });
 }
 
-// A TR01 blob of engine kind "fake": x float32 [rows, 2] -> y, profile 0: 1..4 rows, profile 1: 3..16.
-inline std::string fake_blob() {
-  const std::string metadata =
-      R"({"io_bindings":[{"name":"x","dtype":"float32","is_input":true},{"name":"y","dtype":"float32","is_input":false}],)"
-      R"("executorch_tensorrt":{"version":1,"engine_kind":"fake","engine_id":"0123456789ab","profiles":[)"
-      R"({"inputs":[{"min":[1,2],"opt":[2,2],"max":[4,2]}]},{"inputs":[{"min":[3,2],"opt":[8,2],"max":[16,2]}]}]}})";
+// x float32 [rows, 2] -> y, of engine kind "fake", profile 0: 1..4 rows, profile 1: 3..16.
+inline const std::string kFakeMetadata =
+    R"({"io_bindings":[{"name":"x","dtype":"float32","is_input":true},{"name":"y","dtype":"float32","is_input":false}],)"
+    R"("executorch_tensorrt":{"version":1,"engine_kind":"fake","engine_id":"0123456789ab","profiles":[)"
+    R"({"inputs":[{"min":[1,2],"opt":[2,2],"max":[4,2]}]},{"inputs":[{"min":[3,2],"opt":[8,2],"max":[16,2]}]}]}})";
+
+// A TR01 blob.
+inline std::string fake_blob(const std::string& metadata = kFakeMetadata) {
   const std::uint32_t header[4] = {0, 32, static_cast<std::uint32_t>(metadata.size()),
                                    static_cast<std::uint32_t>((32 + metadata.size() + 15) / 16 * 16)};
   std::string blob(header[3], '\0');

@@ -7,14 +7,26 @@ from pathlib import Path
 
 import pytest
 import torch
-from models import rows
+from edited_programs import engine_blob
+from models import cached_rows, rows
 
 
-@pytest.mark.parametrize("program", ["etrt_core_tests", "etrt_runtime_tests"])
+@pytest.mark.parametrize("program", ["etrt_core_tests", "etrt_runtime_tests", "etrt_thread_tests"])
 def test_native_tests_pass(build_dir: Path, program: str) -> None:
     command = [build_dir / "tests" / "native" / program]
     result = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
     assert result.returncode == 0, result.stdout + result.stderr
+
+
+def test_cpu_engine_survives_failing_allocations_and_refuses_damage(build_dir: Path, tmp_path: Path) -> None:
+    blobs = []
+    for model in (rows, cached_rows):
+        path = tmp_path / f"{model.__name__}.blob"
+        path.write_bytes(engine_blob(model().buffer)[1])
+        blobs.append(path)
+    command = [build_dir / "tests" / "native" / "etrt_cpu_engine_tests", "--", *blobs]
+    result = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
+    assert result.returncode == 0, result.stdout + result.stderr[-10000:]
 
 
 def run_guard_program(build_dir: Path, model: Path, size: int, *requests: str) -> list[str]:
@@ -42,6 +54,12 @@ def rounded(line: str) -> str:
 def test_guard_works_around_a_cpp_module(build_dir: Path, model: Path) -> None:
     lines = run_guard_program(build_dir, model, 6, "default", "1", "0", "auto", "1")
     assert [rounded(line) for line in lines] == [expected(6)] * 5
+
+
+def test_cpp_modules_of_two_threads_run_one_file_each_by_its_guard(build_dir: Path, model: Path) -> None:
+    command = [build_dir / "tests" / "native" / "etrt_thread_program", model, "6"]
+    result = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
+    assert [rounded(line) for line in result.stdout.splitlines()] == [expected(6)] * 2, result.stdout
 
 
 def test_cpp_module_gets_an_error_and_stays_usable(build_dir: Path, model: Path) -> None:

@@ -51,7 +51,7 @@ CpuContext::CpuContext(std::string method, PlannedMemory& memory, const EngineMe
       outputs_(metadata.outputs.size()),
       input_shapes_(metadata.inputs.size()),
       output_shapes_(metadata.outputs.size()) {
-  const ProfileTable& profiles = metadata.record->profiles;
+  const ProfileTable& profiles = *metadata.record->profiles;
   for (std::size_t i = 0; i < metadata.inputs.size(); ++i) {
     input_names_.push_back(metadata.inputs[i].name);
     inputs_.push_back(std::make_unique<BoundTensor>(metadata.inputs[i].dtype, profiles.ranges(0, i).size()));
@@ -92,6 +92,22 @@ Status CpuContext::load(const executorch::runtime::Program& program) {
   return {};
 }
 
+// An output that is said to be written in place and is not would be written to no memory at all.
+Status CpuContext::check_aliases(std::size_t input) const {
+  for (std::size_t o = 0; o < metadata_.outputs.size(); ++o) {
+    if (metadata_.outputs[o].aliased_input != input) {
+      continue;
+    }
+    const EValue& output = method_->get_output(o);
+    if (!output.isTensor() || output.toTensor().const_data_ptr() != inputs_[input]->data) {
+      return invalid_program("the engine's method '" + name_ + "' does not write output '" + metadata_.outputs[o].name +
+                             "' in place of input '" + input_names_[input] +
+                             "', as its metadata says: it is damaged; export or copy it again");
+    }
+  }
+  return {};
+}
+
 Status CpuContext::set_input_shape(std::size_t input, const Shape& shape) {
   BoundTensor& in = *inputs_[input];
   for (std::size_t d = 0; d < shape.rank(); ++d) {
@@ -118,6 +134,9 @@ Status CpuContext::set_input_address(std::size_t input, const void* data) {
 }
 
 Status CpuContext::set_output_address(std::size_t output, void* data, std::size_t) {
+  if (metadata_.outputs[output].aliased_input) {
+    return {};  // the input's memory is the output's
+  }
   // The method's own output tensor may grow to what it was planned for, whatever memory it is given. One of ours takes
   // its place, whose bound is the shape inferred for this run: an engine that contradicts its metadata fails instead of
   // writing past the caller's memory. ExecuTorch has no call for that.
@@ -147,6 +166,9 @@ Status CpuContext::bind_changed_inputs() {
     const Error error = method_->set_input(EValue(Tensor(&*inputs_[i]->impl)), i);
     if (error != Error::Ok) {
       return engine_error(name_, "input '" + input_names_[i] + "' does not take " + to_string(input_shapes_[i]), error);
+    }
+    if (Status status = check_aliases(i); !status.ok()) {
+      return status;
     }
     inputs_[i]->changed = false;
   }

@@ -50,6 +50,7 @@ class CpuContext final : public ExecutionContext {
 
   CpuContext(std::string method, PlannedMemory& memory, const EngineMetadata& metadata, bool collect_layers);
   Status load(const executorch::runtime::Program& program);
+  Status check_aliases(std::size_t input) const;
   Status bind_changed_inputs();
   Status check_output_shapes() const;
 

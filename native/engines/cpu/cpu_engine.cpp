@@ -11,6 +11,7 @@
 #include <string>
 #include <utility>
 
+#include "core/digest.h"
 #include "engines/cpu/cpu_context.h"
 #include "engines/cpu/planned_memory.h"
 
@@ -29,6 +30,23 @@ struct AlignedDelete {
   void operator()(std::uint8_t* bytes) const { ::operator delete[](bytes, std::align_val_t{kProgramAlignment}); }
 };
 using AlignedBytes = std::unique_ptr<std::uint8_t[], AlignedDelete>;
+
+// Half a millisecond. ExecuTorch's check of a program's tables lets through what crashes later; in a larger engine
+// nearly all bytes are weights.
+constexpr std::size_t kMaxCheckedSize = 256u << 10;
+
+Status check_id(const EngineSource& source) {
+  const std::string& id = source.metadata->record->engine_id;
+  if (id.empty() || source.size > kMaxCheckedSize) {
+    return {};
+  }
+  const std::string got = sha256(source.data, source.size).substr(0, id.size());
+  if (got != id) {
+    return invalid_program("the engine has other bytes than its id says: got " + got + ", wanted " + id +
+                           "; it is damaged: export or copy it again");
+  }
+  return {};
+}
 
 Status error_status(const std::string& what, Error error) {
   return invalid_program(what + ": " + executorch::runtime::to_string(error));
@@ -82,7 +100,7 @@ class CpuEngine final : public Engine {
   }
 
   std::string_view kind() const override { return "cpu"; }
-  const ProfileTable& profiles() const override { return metadata_.record->profiles; }
+  const ProfileTable& profiles() const override { return *metadata_.record->profiles; }
 
   Result<std::unique_ptr<ExecutionContext>> create_context(std::size_t profile, bool collect_layers) override {
     return CpuContext::create(*program_, method_name(profile), memory_, metadata_, collect_layers);
@@ -124,8 +142,17 @@ class CpuEngine final : public Engine {
 }  // namespace
 
 Result<std::unique_ptr<Engine>> load_cpu_engine(const EngineSource& source) {
-  if (!source.metadata->record || !source.metadata->record->shapes) {
+  const EngineMetadata& metadata = *source.metadata;
+  if (!metadata.record || !metadata.record->shapes) {
     return invalid_program("the metadata of a cpu engine lacks its profiles and shapes");
+  }
+  for (const Binding& output : metadata.outputs) {
+    if (!output.argument && !output.aliased_input) {
+      return invalid_program("output '" + output.name + "' of a cpu engine is no argument");
+    }
+  }
+  if (Status status = check_id(source); !status.ok()) {
+    return status;
   }
   executorch::runtime::runtime_init();
   const void* data = source.data;
@@ -139,7 +166,7 @@ Result<std::unique_ptr<Engine>> load_cpu_engine(const EngineSource& source) {
     std::memcpy(copy.get(), data, source.size);
     data = copy.get();
   }
-  auto engine = std::make_unique<CpuEngine>(data, source.size, std::move(copy), *source.metadata);
+  auto engine = std::make_unique<CpuEngine>(data, source.size, std::move(copy), metadata);
   if (Status status = engine->load(); !status.ok()) {
     return status;
   }

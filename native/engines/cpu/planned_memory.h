@@ -33,6 +33,8 @@ class PlannedMemory {
 
   // Allocates on first use; kOutOfMemory when that fails.
   Status allocate() {
+    arenas_.reserve(sizes_.size());
+    spans_.reserve(sizes_.size());  // nothing below throws, so that both stay of one length
     for (std::size_t id = arenas_.size(); id < sizes_.size(); ++id) {
       void* arena = ::operator new[](sizes_[id], kAlignment, std::nothrow);
       if (arena == nullptr) {

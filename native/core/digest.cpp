@@ -1,0 +1,14 @@
+#include "core/digest.h"
+
+#include <boost/hash2/sha2.hpp>
+
+namespace executorch_tensorrt {
+
+// This file is compiled with hidden visibility, for Boost's sake.
+[[gnu::visibility("default")]] std::string sha256(const void* data, std::size_t size) {
+  boost::hash2::sha2_256 hash;
+  hash.update(data, size);
+  return to_string(hash.result());
+}
+
+}  // namespace executorch_tensorrt

@@ -1,0 +1,58 @@
+#include "engines/reported.h"
+
+#include <algorithm>
+#include <string>
+
+namespace executorch_tensorrt {
+
+namespace {
+
+Status check_aliased_types(const EngineMetadata& metadata) {
+  for (const Binding& output : metadata.outputs) {
+    if (!output.aliased_input) {
+      continue;
+    }
+    const Binding& input = metadata.inputs[*output.aliased_input];
+    if (output.dtype != input.dtype) {
+      return invalid_program("output '" + output.name + "' is written in place of input '" + input.name +
+                             "' of another dtype: got " + std::string(to_string(output.dtype)) + ", allowed " +
+                             std::string(to_string(input.dtype)));
+    }
+  }
+  return {};
+}
+
+}  // namespace
+
+Status take_over_reported(const Engine& engine, EngineMetadata& metadata) {
+  const ProfileTable& reported = engine.profiles();
+  if (reported.num_inputs() != metadata.inputs.size()) {
+    return invalid_program("the engine reports " + std::to_string(reported.num_inputs()) + " inputs, the blob names " +
+                           std::to_string(metadata.inputs.size()));
+  }
+  if (metadata.record && metadata.record->profiles) {
+    if (Status status = check_reported(*metadata.record->profiles, reported); !status.ok()) {
+      return status;
+    }
+  }
+  std::vector<Binding*> bindings;
+  for (std::vector<Binding>* side : {&metadata.inputs, &metadata.outputs}) {
+    for (Binding& binding : *side) {
+      bindings.push_back(&binding);
+    }
+  }
+  const std::vector<ScalarType> types = engine.binding_types();
+  for (std::size_t k = 0; k < std::min(types.size(), bindings.size()); ++k) {
+    Binding& binding = *bindings[k];
+    if (binding.dtype == ScalarType::kUnknown) {
+      binding.dtype = types[k];
+    } else if (types[k] != ScalarType::kUnknown && types[k] != binding.dtype) {
+      return invalid_program("binding '" + binding.name + "': the engine reports dtype " +
+                             std::string(to_string(types[k])) + ", the program has " +
+                             std::string(to_string(binding.dtype)));
+    }
+  }
+  return check_aliased_types(metadata);
+}
+
+}  // namespace executorch_tensorrt
