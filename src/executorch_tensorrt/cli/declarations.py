@@ -44,6 +44,22 @@ def parse_declarations(texts: Sequence[str]) -> list[Input] | dict[str, Input]:
     return dict(found)
 
 
+def parse_engine_options(texts: Sequence[str]) -> dict[str, object]:
+    """Options written name=value. Numbers without a point, true and false are meant as such; a repeated name is a list.
+
+    Raises:
+        ValueError: a text is not of that form.
+    """
+    found: dict[str, list[object]] = {}
+    for text in texts:
+        name, equals, value = text.partition("=")
+        if not (name and equals and value):
+            raise ValueError(f"--engine-option is not valid: got '{text}', allowed NAME=VALUE; correct it.")
+        words: dict[str, object] = {"true": True, "false": False}
+        found.setdefault(name, []).append(int(value) if re.fullmatch(r"-?\d+", value) else words.get(value, value))
+    return {name: values if len(values) > 1 else values[0] for name, values in found.items()}
+
+
 def _declaration(text: str, labels: dict[str, list[_Span]]) -> tuple[str, Input]:
     match = _INPUT.fullmatch(text.strip())
     if match is None:

@@ -22,8 +22,9 @@ MODEL is {models.GRAMMAR}. The name is a module, or a class or function that mak
 (module, inputs) with inputs as executorch_tensorrt.export takes them, and --input replaces those. A module is put into
 evaluation mode. The code is run: export no file that you don't trust.
 
---torch-executed-op names an operator, such as aten.linear, and may be repeated. The ETRecord ties a run's events to the
-model's operators in ExecuTorch's Inspector.
+--torch-executed-op names an operator, such as aten.linear, and may be repeated. So may --engine-option, as in
+--engine-option compute_capability=8.9 for engine tensorrt_rtx; a name that comes several times has a list of values.
+The ETRecord ties a run's events to the model's operators in ExecuTorch's Inspector.
 
 An --input is written {declarations.GRAMMAR} For example, two inputs with one sequence length, for which profile 0 takes
 2 to 32 and profile 1 takes 33 to 256:
@@ -39,6 +40,7 @@ An --input is written {declarations.GRAMMAR} For example, two inputs with one se
 @click.option("-o", "--output", required=True, type=click.Path(dir_okay=False, path_type=Path), help="The .pte file.")
 @click.option("--input", "inputs", multiple=True, metavar="SPEC", help="One input, in order; see above.")
 @click.option("--engine", default="cpu", show_default=True, help="The engine kind.")
+@click.option("--engine-option", "engine_options", multiple=True, metavar="NAME=VALUE", help="Of the engine kind.")
 @click.option("--torch-executed-op", "torch_executed_ops", multiple=True, metavar="OP", help="Keep out of engines.")
 @click.option(
     "--min-block-size", type=click.IntRange(1), default=1, show_default=True, help="Operators worth an engine."
@@ -53,6 +55,7 @@ def export_command(
     output: Path,
     inputs: tuple[str, ...],
     engine: str,
+    engine_options: tuple[str, ...],
     torch_executed_ops: tuple[str, ...],
     min_block_size: int,
     profiling: str | None,
@@ -61,6 +64,7 @@ def export_command(
 ) -> None:
     with user_errors():
         declared = declarations.parse_declarations(inputs) if inputs else None
+        options = declarations.parse_engine_options(engine_options)
         for path in filter(None, (output, etrecord)):
             require_folder(path)
     with progress() as step, only_our_warnings(obj["debug"]):
@@ -83,6 +87,7 @@ def export_command(
                 torch_executed_ops=torch_executed_ops,
                 min_block_size=min_block_size,
                 profiling=profiling,
+                engine_options=options,
                 generate_etrecord=etrecord is not None,
                 progress=step,
             )
@@ -113,10 +118,15 @@ def _show(report: dict[str, Any]) -> None:
     console.print(f"{report['program']}: {bytes_text(report['bytes'])}, exported in {seconds:.1f} s")
     engines: Sequence[dict[str, Any]] = report["delegates"]
     rows = [
-        (index, item["engine_id"], item["engine_kind"], len(item["profiles"]), bytes_text(item["bytes"]),
-         item["signature"] or "static")
+        (index, item["engine_id"], item["engine_kind"] or "TensorRT", *_profiles(item), bytes_text(item["bytes"]))
         for index, item in enumerate(engines)
-    ]  # fmt: skip
-    console.print(table("Engines", ("#", "id", "kind", "profiles", "size", "signature"), rows, right=("size",)))
+    ]
+    console.print(table("Engines", ("#", "id", "kind", "profiles", "signature", "size"), rows, right=("size",)))
     if report["left_outside"]:
         console.print(table("Outside engines", ("operator", "reason"), report["left_outside"].items()))
+
+
+def _profiles(engine: dict[str, Any]) -> tuple[object, str]:
+    if engine["profiles"] is None:
+        return "its own", "not declared"
+    return len(engine["profiles"]), engine["signature"] or "static"

@@ -54,7 +54,8 @@ def _saved_program(path: Path) -> Any:
     except Exception as error:
         raise ValueError(
             f"'{path}' is no exported program: got {type(error).__name__}, allowed a file that torch.export.save of "
-            f"torch {torch.__version__} or older wrote; save it again."
+            f"torch {torch.__version__} or older wrote; save it again, or, if it has operators of another package such "
+            "as Torch-TensorRT, export it from Python after importing that package."
         ) from error
 
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Protocol, TypeAlias
+from typing import Any, NamedTuple, Protocol, TypeAlias
 
 import torch
 from torch.export import ExportedProgram
@@ -30,6 +30,8 @@ class BuildRequest:
         options: the exporter's `engine_options`.
         bindings: inputs in the order of the program's, then outputs. An engine with named bindings has these names.
         bounds: what the inputs may be in each optimization profile.
+        aliases: outputs that the engine writes in place of an input: position among the outputs to that among the
+            inputs. Only for builders that `updates_in_place`.
     """
 
     program: ExportedProgram
@@ -37,6 +39,7 @@ class BuildRequest:
     options: Mapping[str, Any]
     bindings: Sequence[Binding]
     bounds: Sequence[InputBounds]
+    aliases: Mapping[int, int]
 
 
 @dataclass(frozen=True)
@@ -60,11 +63,35 @@ class BuiltEngine:
     hardware_compatible: bool = False
 
 
+class RefusedOperator(NamedTuple):
+    """A node of a partition that its engine can't be built with, by name and operator, and why."""
+
+    node: str
+    operator: str
+    reason: str
+
+
+class OperatorsRefusedError(RuntimeError):
+    """An engine can't be built because of some operators, which can stay outside.
+
+    Attributes:
+        operators: these operators.
+        method: the method that they are in; empty until the exporter's backend has said it.
+    """
+
+    def __init__(self, message: str, operators: Sequence[RefusedOperator]) -> None:
+        super().__init__(message)
+        self.operators = tuple(operators)
+        self.method = ""
+
+
 class EngineBuilder(Protocol):
     """Builds one kind of engine."""
 
     kind: str
     magic: bytes
+    updates_in_place: bool
+    """Whether its engines can write an output in place of an input."""
 
     def check_options(self, options: Mapping[str, Any]) -> None:
         """Raise ValueError for an `engine_options` entry that this kind does not take."""
@@ -79,5 +106,10 @@ class EngineBuilder(Protocol):
         ...
 
     def build(self, request: BuildRequest) -> BuiltEngine:
-        """Build an engine with one optimization profile per entry of `request.profiles`."""
+        """Build an engine with one optimization profile per entry of `request.profiles`.
+
+        Raises:
+            OperatorsRefusedError: an engine with these operators can't be built; `unsupported_reason` did not know.
+            RuntimeError: it can't be built.
+        """
         ...

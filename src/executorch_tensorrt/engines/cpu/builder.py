@@ -15,6 +15,8 @@ from collections.abc import Mapping, Sequence
 from typing import Any, cast
 
 import torch
+from executorch.backends.xnnpack.partition.config import ALL_PARTITIONER_CONFIGS
+from executorch.backends.xnnpack.partition.config.gemm_configs import ConvolutionConfig
 from executorch.backends.xnnpack.partition.xnnpack_partitioner import XnnpackPartitioner
 from executorch.exir import EdgeCompileConfig, EdgeProgramManager, ExecutorchBackendConfig
 from executorch.exir.delegate import executorch_call_delegate
@@ -25,8 +27,10 @@ from torch.utils import _pytree as pytree
 
 from executorch_tensorrt.engines.builder import BuildRequest, BuiltEngine, InputBounds
 from executorch_tensorrt.exporter.edge_to_aten import aten_op, edge_to_aten
+from executorch_tensorrt.exporter.in_place import select_plainly, write_in_place
+from executorch_tensorrt.exporter.leftovers import drop_data, forget, share_data
 from executorch_tensorrt.exporter.ranged import with_ranges
-from executorch_tensorrt.exporter.shapes import DimRange
+from executorch_tensorrt.exporter.shapes import DimRange, union_of
 from executorch_tensorrt.exporter.sources import handles_of
 
 _log = logging.getLogger(__name__)
@@ -37,6 +41,7 @@ class CpuEngineBuilder:
 
     kind = "cpu"
     magic = b"ETC1"
+    updates_in_place = True
 
     def check_options(self, options: Mapping[str, Any]) -> None:
         """The CPU engine has no options."""
@@ -70,14 +75,20 @@ class CpuEngineBuilder:
             points = frozenset((name, span.min) for name, span in profile.items() if span.min == span.max)
             groups.setdefault(points, []).append(index)
         methods: dict[int, ExportedProgram] = {}
+        weights: dict[bytes, bytes] = {}
         for indices in groups.values():
-            first, *rest = (request.profiles[index] for index in indices)
-            ranged = with_ranges(request.program, _union(first, rest))
+            ranged = with_ranges(request.program, union_of([request.profiles[index] for index in indices]))
+            select_plainly(ranged.program, request.aliases)
             lowered = _lower(ranged.program)
+            write_in_place(lowered, request.aliases)
+            share_data(lowered, weights)
             for index in indices:
                 own = ranged.renamed(request.profiles[index])
-                methods[index] = with_ranges(lowered, own).program if rest else lowered
-        return _emit([methods[index] for index in sorted(methods)], request.bounds)
+                methods[index] = with_ranges(lowered, own).program if len(indices) > 1 else lowered
+        engine = _emit([methods[index] for index in sorted(methods)], request.bounds)
+        drop_data(methods.values())
+        forget(methods.values())
+        return engine
 
 
 # What libexecutorch_kernels_optimized.so registers.
@@ -85,27 +96,35 @@ _NAMESPACES = ("aten", "dim_order_ops", "quantized_decomposed")
 _CONFIG = EdgeCompileConfig(_check_ir_validity=False)
 
 
-def _union(first: Mapping[str, DimRange], rest: Sequence[Mapping[str, DimRange]]) -> dict[str, DimRange]:
-    every = [first, *rest]
-    return {
-        name: DimRange(min(entry[name].min for entry in every), span.opt, max(entry[name].max for entry in every))
-        for name, span in first.items()
-    }
-
-
 def _lower(program: ExportedProgram) -> ExportedProgram:
     """Hand what XNNPACK takes to XNNPACK."""
     manager = EdgeProgramManager({"forward": program}, compile_config=_CONFIG)
-    lowered = manager.to_backend(XnnpackPartitioner()).exported_program()
+    lowered = manager.to_backend(_xnnpack()).exported_program()
     left = _undecomposed(lowered)
     if left:
         _log.info("decomposing again, XNNPACK left %s", ", ".join(sorted(left)))
         from executorch.exir import to_edge_transform_and_lower
 
         lowered = to_edge_transform_and_lower(
-            edge_to_aten(program), partitioner=[XnnpackPartitioner()], compile_config=_CONFIG
+            edge_to_aten(program), partitioner=[_xnnpack()], compile_config=_CONFIG
         ).exported_program()
     return lowered
+
+
+class _Convolutions(ConvolutionConfig):
+    """XNNPACK's, without 1-d convolutions over several dynamic dims: it accepts them, then can't write them down."""
+
+    def check_constraints(self, node: torch.fx.Node, ep: ExportedProgram) -> bool:
+        shape = node.meta["val"].shape
+        if len(shape) == 3 and sum(isinstance(size, torch.SymInt) for size in shape) > 1:
+            return False
+        return super().check_constraints(node, ep)
+
+
+def _xnnpack() -> XnnpackPartitioner:
+    return XnnpackPartitioner(
+        [_Convolutions if config is ConvolutionConfig else config for config in ALL_PARTITIONER_CONFIGS]
+    )
 
 
 def _undecomposed(program: ExportedProgram) -> set[str]:
