@@ -11,6 +11,8 @@ from typing import Any
 
 import torch
 from executorch.backends.xnnpack.partition.xnnpack_partitioner import XnnpackPartitioner
+from executorch.exir import ExecutorchBackendConfig, to_edge_transform_and_lower
+from executorch.exir.passes import MemoryPlanningPass
 
 from executorch_tensorrt import Input, export
 
@@ -56,6 +58,12 @@ def decode_first() -> Exported:
     """float32 [1, S, 8] -> [1, S, 16]; profile 0: S = 1, profile 1: S = 2..64, which has the largest output."""
     module = torch.nn.Linear(8, 16)
     return _export(module, [Input(profiles=profiles((1, 1, 1), (2, 16, 64), head=(1,), tail=(8,)))])
+
+
+@cache
+def wide() -> Exported:
+    """float32 [1, S, 8] -> [1, S, 16]; one profile: S = 1..64."""
+    return _export(torch.nn.Linear(8, 16), [Input(profiles=profiles((1, 16, 64), head=(1,), tail=(8,)))])
 
 
 class _Mixed(torch.nn.Module):
@@ -136,3 +144,79 @@ class _NoInputs(torch.nn.Module):
 def no_inputs() -> Exported:
     """Nothing -> float32 [2]."""
     return _export(_NoInputs(), [])
+
+
+class _SharedTensors(torch.nn.Module):
+    """Two engines: the second takes the first one's output, what an operator made of it, and the method's input."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.linear = torch.nn.Linear(4, 4)
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        y = self.linear(x)
+        return torch.cumsum(y, 1) * y + x
+
+
+@cache
+def shared_tensors() -> Exported:
+    """float32 [rows, 4] -> [rows, 4]; profile 0: 1..8 rows, profile 1: 4..64 rows."""
+    inputs = [Input(profiles=profiles((1, 2, 8), (4, 16, 64), tail=(4,)))]
+    return _export(_SharedTensors(), inputs, torch_executed_ops=("aten.cumsum.default",))
+
+
+class _ReadByAnOperator(torch.nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.linear = torch.nn.Linear(4, 4)
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return self.linear(torch.cumsum(x, 1))
+
+
+@cache
+def read_by_an_operator() -> Exported:
+    """float32 [rows, 4] -> [rows, 4], its input goes to no engine; profile 0: 1..8 rows, profile 1: 4..64 rows."""
+    inputs = [Input(profiles=profiles((1, 2, 8), (4, 16, 64), tail=(4,)))]
+    return _export(_ReadByAnOperator(), inputs, torch_executed_ops=("aten.cumsum.default",))
+
+
+class _Rows(torch.nn.Module):
+    """Writes rows into a cache of 32, and returns their sum over all positions."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.register_buffer("cache", torch.zeros(32, 4))
+
+    def forward(self, rows: torch.Tensor, positions: torch.Tensor) -> torch.Tensor:
+        self.cache.index_copy_(0, positions, rows)
+        return self.cache.sum(dim=0)
+
+
+def _rows_and_positions(*ranges: Range) -> list[Input]:
+    return [
+        Input(profiles=profiles(*ranges, tail=(4,)), shared_dims={0: "rows"}),
+        Input(profiles=profiles(*ranges), dtype=torch.int64, shared_dims={0: "rows"}),
+    ]
+
+
+@cache
+def cached_rows() -> Exported:
+    """rows float32 [R, 4], positions int64 [R] -> float32 [4]; profile 0: R = 1, profile 1: R = 2..8; the engine owns
+    the buffer `cache`, float32 [32, 4]."""
+    return _export(_Rows(), _rows_and_positions((1, 1, 1), (2, 4, 8)), take_over_mutable_buffer=True)
+
+
+@cache
+def cached_methods() -> bytes:
+    """The same as two methods, `decode` with R = 1 and `prefill` with R = 2..8."""
+    model = _Rows().eval()
+    methods = {"decode": _rows_and_positions((1, 1, 1)), "prefill": _rows_and_positions((2, 4, 8))}
+    return export(dict.fromkeys(methods, model), methods, take_over_mutable_buffer=True).buffer
+
+
+def stock_program(model: torch.nn.Module, *examples: object, plan_outputs: bool = True) -> bytes:
+    """A program of portable operators alone."""
+    planning = MemoryPlanningPass(alloc_graph_output=plan_outputs)
+    edge = to_edge_transform_and_lower(torch.export.export(model.eval(), examples))
+    return edge.to_executorch(ExecutorchBackendConfig(memory_planning_pass=planning)).buffer

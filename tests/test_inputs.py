@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from enum import Enum
-from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -125,39 +123,6 @@ def test_profile_count_refuses_unequal_counts() -> None:
         ValueError, match=r"input 1 'b' has another number of optimization profiles than input 0 'a': got 3"
     ):
         profile_count([("input 0 'a'", Input(profiles=[one] * 2)), ("input 1 'b'", Input(profiles=[one] * 3))])
-
-
-class TorchTensorRTDtype(Enum):
-    """Named like `torch_tensorrt.dtype`."""
-
-    f16 = 1
-    unknown = 2
-
-
-@pytest.mark.parametrize(
-    ("shape", "expected"),
-    [((1, 2), ((1, 2),) * 3), (span((1,), (2,), (3,)), ((1,), (2,), (3,)))],
-    ids=["static", "dynamic"],
-)
-def test_as_input_accepts_a_torch_tensorrt_input(shape: Any, expected: Any) -> None:
-    theirs = SimpleNamespace(shape_mode="DYNAMIC", shape=shape, dtype=TorchTensorRTDtype.f16, name="x")
-    item = as_input(theirs, "input 0")
-    assert item.profiles == (expected,)
-    assert (item.dtype, item.name) == ("float16", "x")
-
-
-def test_as_input_accepts_a_torch_tensorrt_input_with_profiles() -> None:
-    entry = span((1, 1), (1, 2), (1, 3))
-    theirs = SimpleNamespace(
-        shape_mode="DYNAMIC",
-        shape=entry,
-        profiles=[entry, entry],
-        dtype=TorchTensorRTDtype.unknown,
-        shared_dims={1: "s"},
-    )
-    item = as_input(theirs, "input 0")
-    assert len(item.profiles) == 2
-    assert (item.dtype, item.shared_dims) == ("float32", {1: "s"})
 
 
 def test_as_input_refuses_other_things() -> None:

@@ -15,6 +15,8 @@ __version__ = _build_info.VERSION
 
 from executorch_tensorrt.inputs import Input  # noqa: E402
 from executorch_tensorrt.runtime import (  # noqa: E402
+    EngineState,
+    EngineStateGuard,
     ExecuTorchError,
     MethodMeta,
     Module,
@@ -26,6 +28,8 @@ if TYPE_CHECKING:
     from executorch_tensorrt.exporter import ExportedEngineProgram, TensorRTPartitioner, export
 
 __all__ = [
+    "EngineState",
+    "EngineStateGuard",
     "ExecuTorchError",
     "ExportedEngineProgram",
     "Input",

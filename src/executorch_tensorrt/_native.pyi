@@ -47,6 +47,10 @@ class Binding:
     @property
     def dtype(self) -> str: ...
 
+    @property
+    def argument(self) -> int | None:
+        """Its place among the delegate's arguments, if it has one."""
+
 class AliasedIo:
     @property
     def output(self) -> str: ...
@@ -73,7 +77,7 @@ class ExportRecord:
     def signature(self) -> str: ...
 
     @property
-    def profiles(self) -> ProfileTable: ...
+    def profiles(self) -> ProfileTable | None: ...
 
 class EngineMetadata:
     @property
@@ -81,6 +85,10 @@ class EngineMetadata:
 
     @property
     def outputs(self) -> list[Binding]: ...
+
+    @property
+    def num_arguments(self) -> int:
+        """Of the delegate: inputs, then outputs."""
 
     @property
     def aliased_io(self) -> list[AliasedIo]: ...
@@ -112,19 +120,40 @@ class Blob:
     def engine_size(self) -> int: ...
 
     @property
+    def json(self) -> bytes:
+        """The metadata as it is written."""
+
+    @property
     def metadata(self) -> EngineMetadata: ...
 
-def parse_blob(data: bytes) -> Blob:
+    @property
+    def engine_kinds(self) -> list[str]:
+        """The engine is of one of these."""
+
+def parse_blob(data: bytes | memoryview) -> Blob:
     """ValueError, naming what is damaged, if it is no engine blob."""
 
-def backend_is_registered() -> bool:
-    """
-    Whether this library's delegate answers to 'TensorRTBackend' in this process.
-    """
+def keep_messages() -> None:
+    """Keeps this library's messages from now on until they are taken."""
+
+def has_messages() -> bool: ...
+
+def take_messages() -> list[tuple[int, str]]:
+    """Levels, as numbers of Python's logging, and texts."""
 
 def silence_log() -> None:
     """
     Drops what ExecuTorch logs in this process, for programs whose own messages say it.
+    """
+
+def take_last_error() -> str:
+    """
+    Why the last TensorRTBackend delegate that failed on this thread did so; empty when none did since the last take. For callers of the stock runtime, whose exceptions have no text.
+    """
+
+def backend_is_registered() -> bool:
+    """
+    Whether this library's delegate answers to 'TensorRTBackend' in this process.
     """
 
 def tracing_compiled_in() -> bool:
@@ -132,6 +161,11 @@ def tracing_compiled_in() -> bool:
 
 def engine_runtimes() -> list[str]:
     """The engine kinds that can run in this process, sorted."""
+
+def device_memory_available() -> bool:
+    """
+    Whether a program whose memory is planned on a GPU can be loaded in this process.
+    """
 
 class ProfilingState:
     """The process-wide profiling control."""
@@ -162,6 +196,35 @@ def current_request() -> Request:
 
 def swap_request(request: Request) -> Request:
     """Sets the calling thread's request and returns the one before."""
+
+class EngineBuffer:
+    """A buffer that engines own."""
+
+    @property
+    def name(self) -> str: ...
+
+    @property
+    def dtype(self) -> str: ...
+
+    @property
+    def sizes(self) -> list[int]: ...
+
+    @property
+    def nbytes(self) -> int: ...
+
+class EngineState:
+    def __init__(self) -> None: ...
+
+    def buffers(self) -> list[EngineBuffer]: ...
+
+    def reset(self) -> None: ...
+
+    def read(self, name: str, nbytes: int) -> bytes: ...
+
+    def write(self, name: str, data: bytes) -> None: ...
+
+class EngineStateGuard:
+    def __init__(self, state: EngineState) -> None: ...
 
 class ExecuTorchError(RuntimeError):
     pass
@@ -219,6 +282,8 @@ class Module:
     def is_method_loaded(self, name: str) -> bool: ...
 
     def load_method(self, name: str, options: dict[str, int | str]) -> None: ...
+
+    def share_state(self, state: EngineState) -> None: ...
 
     def unload_method(self, name: str) -> bool: ...
 

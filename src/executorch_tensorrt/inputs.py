@@ -136,8 +136,11 @@ class Input:
 def as_input(value: object, label: str) -> Input:
     """Accept an `Input`, or an object with the attributes of `torch_tensorrt.Input`.
 
+    Its `tensor_domain` and `torch_tensor`, which serve to make examples, are passed over.
+
     Raises:
         TypeError: `value` is neither.
+        ValueError: it declares what engines do not take here.
     """
     if isinstance(value, Input):
         return value
@@ -147,6 +150,17 @@ def as_input(value: object, label: str) -> Input:
             "torch_tensorrt.Input; wrap the shape in Input(...)."
         )
     theirs = cast(Any, value)
+    layout = str(getattr(getattr(theirs, "format", None), "name", "linear"))
+    if layout not in ("linear", "contiguous"):
+        raise ValueError(
+            f"{label} has a memory layout that engines do not exchange: got format {layout}, allowed linear; declare "
+            "it without format."
+        )
+    if getattr(theirs, "is_shape_tensor", False):
+        raise ValueError(
+            f"{label} is a shape tensor: got is_shape_tensor=True, allowed tensors of data; pass the size as a dim of "
+            "a tensor."
+        )
     shapes: dict[str, Any] = {}
     if getattr(theirs, "profiles", None):
         shapes["profiles"] = theirs.profiles

@@ -81,6 +81,10 @@ def test_bind_inputs_takes_the_programs_own_range(program: ExportedProgram) -> N
             [row((1, 4, 8))] * 2,
             r"input 0 'ids' dim 1 leaves the range of the exported program: got 1..8 .* profile 0, allowed 2..64",
         ),
+        (
+            [row((2, 4, 8), shared_dims={1: "s"}), row((2, 4, 9), shared_dims={1: "s"})],
+            r"input 1 'mask' dim 1 shares 's' with input 0 'ids' dim 1, declared otherwise: got 2..9 \(opt 4\), allow",
+        ),
         ([row(*[(2, 4, 8)] * 2), row(*[(2, 4, 8)] * 3)], r"input 1 'mask' has another number .* input 0 'ids': got 3"),
     ],
 )
@@ -123,3 +127,11 @@ def test_bind_inputs_checks_dims_that_are_formulas(doubling: ExportedProgram) ->
     message = r"input 1 'y' dim 0 is 2\*s\d+ \+ 1 and follows from input 0 'x' dim 0 .*: got 5..18 .* allowed 5..17"
     with pytest.raises(ValueError, match=message):
         bind_inputs(doubling, [vector(2, 4, 8), vector(5, 9, 18)])
+
+
+def test_bind_inputs_warns_of_equal_profiles(program: ExportedProgram) -> None:
+    item = row((2, 4, 8), (9, 16, 64), (2, 4, 8))
+    with pytest.warns(
+        UserWarning, match=r"profiles 0 and 2 are equal: got .*'ids' dim 1 2..8 \(opt 4\).* never takes 2"
+    ):
+        bind_inputs(program, [item, item])

@@ -69,7 +69,7 @@ def _lower(*partitions: tuple[ExportedProgram, ProfileTable]) -> None:
     [
         (
             "x[0]=1:1:1|2:8:32",
-            "method 'encode' partitions 0 and 2 have engines that mean different things by profile 1: got x[0] = "
+            "method 'encode' partitions 0 and 2 have engines with different meanings of profile 1: got x[0] = "
             "2:8:16 and 2:8:32 (min:opt:max), allowed one meaning for a method; give both the same inputs.",
         ),
         ("x[0]=1:1:1", "different numbers of optimization profiles for x[0]: got 2 and 1"),
@@ -90,7 +90,7 @@ def test_boundary_refuses_engines_that_disagree_about_an_index(other: str, messa
 def test_boundary_refuses_another_order_of_declarations() -> None:
     program = _program(Double(), (3, 4), most={3: 64})
     table = _table(program, [DimRange(1, 1, 1)], signature="x[0]=1:1:1,y[0]=2:2:2")
-    with pytest.raises(ValueError, match="declared in another order"):
+    with pytest.raises(ValueError, match="optimization profiles declared in another order"):
         _lower((program, table), (program, replace(table, signature="y[0]=2:2:2,x[0]=1:1:1")))
 
 

@@ -10,8 +10,9 @@ from executorch.backends.xnnpack.partition.xnnpack_partitioner import XnnpackPar
 from executorch.exir import EdgeProgramManager, to_edge_transform_and_lower
 from executorch.exir.backend.partitioner import Partitioner
 from executorch.exir.delegate import executorch_call_delegate
-from export_cases import assert_matches_eager, ranges
+from export_cases import assert_matches_eager, corners, model_of, ranges, rows
 from torch.export import Dim, ExportedProgram
+from torch.utils._sympy.value_ranges import ValueRanges
 
 from executorch_tensorrt import Input
 from executorch_tensorrt.exporter import TensorRTPartitioner
@@ -197,3 +198,56 @@ def test_partitioner_writes_every_profiling_option_that_is_asked_for(program: Ex
 def test_partitioner_refuses_wrong_profiling(profiling: dict[str, str], message: str) -> None:
     with pytest.raises(ValueError, match=message):
         TensorRTPartitioner([Input(profiles=ROWS)], profiling=profiling)
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"engine": "gpu"}, r"engine is not known: got 'gpu', allowed 'cpu'"),
+        ({"engine_options": {"fast": True}}, r"engine_options has an unknown entry: got 'fast', allowed none"),
+        ({"min_block_size": 0}, r"min_block_size is not valid: got 0, allowed an int from 1"),
+        (
+            {"profiling": "loud"},
+            r"profiling level is not valid: got 'loud', allowed 'off', 'delegate', 'phases', 'lay",
+        ),
+    ],
+)
+def test_partitioner_refuses_options(options: dict[str, object], message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        TensorRTPartitioner(**options)  # type: ignore[arg-type]
+
+
+def test_partitioner_refuses_what_is_no_operator() -> None:
+    with pytest.raises(TypeError, match="torch_executed_ops has a wrong entry: got 3"):
+        TensorRTPartitioner(torch_executed_ops=[3])
+
+
+def test_partitioner_keeps_batches_that_convolutions_ask_about() -> None:
+    """torch's fake convolution compares the batch with 16, and would take the answer for a bound of the memory plan."""
+    net = torch.nn.Sequential(torch.nn.Conv2d(3, 4, 3), torch.nn.ReLU()).eval()
+    program = torch.export.export(net, (torch.ones(5, 3, 8, 8),), dynamic_shapes=({0: Dim("batch", min=1, max=32)},))
+    item = rows((1, 2, 4), (5, 20, 32), tail=(3, 8, 8))
+    edge = lower(program, TensorRTPartitioner([item], torch_executed_ops=["aten.relu"]))
+    assert_matches_eager(net, edge.to_executorch().buffer, corners([item]))
+
+
+def test_partitioner_refuses_what_lowering_got_wrong() -> None:
+    program = torch.export.export(
+        model_of(lambda self, x: x[:, -4:] * 2),
+        (torch.ones(2, 6),),
+        dynamic_shapes=({1: Dim("columns", min=5, max=9)},),
+    )
+    item = Input(profiles=ranges(((2, 5), (2, 6), (2, 9))))
+    assert delegates(lower(program, TensorRTPartitioner([item])))
+    (symbol,) = program.range_constraints
+    program.range_constraints[symbol] = ValueRanges(1, 9)
+    with pytest.raises(
+        ValueError, match=r"the lowered model does not hold for all of profile 0: got \(2, 1\) from 'aten"
+    ):
+        lower(program, TensorRTPartitioner([Input(profiles=ranges(((2, 1), (2, 6), (2, 9))))]))
+
+
+def test_partitioner_refuses_data_types_that_do_not_go_together() -> None:
+    program = torch.export.export(torch.nn.Linear(4, 2).eval(), (torch.ones(2, 4, dtype=torch.int64),))
+    with pytest.raises(ValueError, match=r"input 0 'input' has a data type that 'aten.linear.default'"):
+        lower(program, TensorRTPartitioner())

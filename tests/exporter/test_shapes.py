@@ -120,7 +120,8 @@ def test_describe_shapes_refuses_outputs_that_do_not_follow() -> None:
 
 
 def test_profile_table_survives_its_text() -> None:
-    table = ProfileTable(({"s": DimRange(1, 2, 3)}, {"s": DimRange(4, 5, 6)}), "x[0]=1:2:3|4:5:6")
+    profiles = ({"s": DimRange(1, 2, 3)}, {"s": DimRange(4, 5, 6)})
+    table = ProfileTable(profiles, "x[0]=1:2:3|4:5:6", [{"name": "x", "dims": [["s", 1, 0], 64]}])
     assert ProfileTable.from_json(table.to_json()) == table
 
 

@@ -12,6 +12,7 @@ from models import profiles
 
 from executorch_tensorrt import Input, export
 from executorch_tensorrt.exporter.blob import unpack_metadata
+from executorch_tensorrt.exporter.sources import operator_counts
 from executorch_tensorrt.profiling import capture
 from executorch_tensorrt.program import read_program
 
@@ -31,12 +32,30 @@ class _Block(torch.nn.Module):
         return torch.cumsum(self.norm(self.inner(x)), 1)
 
 
+class _Sizes(torch.nn.Module):
+    """An operator that computes with a size is none of the engine's."""
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return x.view(x.shape[0] * 2) * 2
+
+
 def test_sources_name_operator_module_and_line() -> None:
     ours = record(export(_Block().eval(), [Input(profiles=profiles((2, 4, 8), tail=(4,)))]).buffer)
     found = {source["op"]: source for source in ours["sources"].values()}
     assert found["aten.linear.default"]["module"] == "inner.0"
     assert found["aten.layer_norm.default"]["module"] == "norm"
     assert re.fullmatch(r"exporter/test_sources\.py:\d+", found["aten.cumsum.default"]["location"])
+
+
+def test_operators_are_counted_with_and_without_a_source() -> None:
+    assert record(models.two_inputs().buffer)["operators"] == {"total": 3, "with_source": 3}
+    shape = {"x": {0: torch.export.Dim("rows", max=8)}}
+    graph = torch.export.export(_Sizes(), (torch.zeros(4, 2),), dynamic_shapes=shape).graph
+    assert operator_counts(graph) == {"total": 2, "with_source": 0}
+    for node in graph.nodes:
+        if "mul" in str(node.target):
+            node.meta["debug_handle"] = 7
+    assert operator_counts(graph) == {"total": 2, "with_source": 1}
 
 
 def test_sources_hold_no_absolute_path() -> None:

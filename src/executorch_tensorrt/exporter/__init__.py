@@ -2,5 +2,6 @@
 
 from executorch_tensorrt.exporter.api import ExportedEngineProgram, export
 from executorch_tensorrt.exporter.partitioner import TensorRTPartitioner
+from executorch_tensorrt.exporter.planning import InPlaceMemoryPlanningPass
 
-__all__ = ["ExportedEngineProgram", "TensorRTPartitioner", "export"]
+__all__ = ["ExportedEngineProgram", "InPlaceMemoryPlanningPass", "TensorRTPartitioner", "export"]

@@ -13,29 +13,37 @@ import warnings
 from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, TypeAlias, cast
 
 import torch
-from executorch.exir import EdgeCompileConfig, EdgeProgramManager, ExecutorchProgramManager, to_edge_transform_and_lower
+from executorch.exir import (
+    EdgeCompileConfig,
+    EdgeProgramManager,
+    ExecutorchBackendConfig,
+    ExecutorchProgramManager,
+    to_edge_transform_and_lower,
+)
 from executorch.exir.backend.partitioner import Partitioner
 from executorch.exir.delegate import executorch_call_delegate
 from torch.export import ExportedProgram
 
+from executorch_tensorrt.engines.builder import OperatorsRefusedError
 from executorch_tensorrt.exporter.backend import TensorRTBackend
 from executorch_tensorrt.exporter.blob import unpack_metadata
 from executorch_tensorrt.exporter.boundary import check_plan
+from executorch_tensorrt.exporter.examples import Inputs
+from executorch_tensorrt.exporter.leftovers import forget
 from executorch_tensorrt.exporter.partitioner import TensorRTPartitioner
-from executorch_tensorrt.exporter.tracing import (
-    Inputs,
-    declared_inputs,
-    in_signature_order,
-    sizes_of_one,
-    trace,
-    unnarrowed,
-)
+from executorch_tensorrt.exporter.planning import InPlaceMemoryPlanningPass
+from executorch_tensorrt.exporter.shape_env import sizes_of_one, unnarrowed
+from executorch_tensorrt.exporter.torch_tensorrt.wrapped import wrap_engines
+from executorch_tensorrt.exporter.tracing import declared_inputs, in_signature_order, trace
 from executorch_tensorrt.files import replacing
+from executorch_tensorrt.inputs import Input
 
 _log = logging.getLogger(__name__)
+
+Model: TypeAlias = "torch.nn.Module | ExportedProgram"
 
 # The checks run the whole graph after every pass; what they find, lowering finds too.
 _CONFIG = EdgeCompileConfig(_check_ir_validity=False)
@@ -47,9 +55,11 @@ class ExportedEngineProgram:
 
     Attributes:
         program: ExecuTorch's own manager of the program.
-        delegates: for each engine in order: `engine_id`, `engine_kind`, `bytes`, `profiles`, `signature`, `inputs` and
-            `outputs` (names).
-        left_outside: operators outside engines: node name to reason. Operators that another partitioner took are here.
+        delegates: for each engine in order: `method`, `engine_id`, `engine_kind`, `bytes`, `profiles`, `signature`,
+            `inputs` and `outputs` (names), and `state` (the buffers that it owns). For an engine that Torch-TensorRT
+            built, `engine_kind` is empty, and `profiles` is None unless inputs were declared.
+        left_outside: operators outside engines: node name to reason; with several methods, "method/node" to reason.
+            Operators that another partitioner took are here.
         seconds: duration of each step.
     """
 
@@ -83,7 +93,7 @@ class ExportedEngineProgram:
 
 
 def export(
-    model: torch.nn.Module | ExportedProgram,
+    model: Model | Mapping[str, Model],
     inputs: Inputs | None = None,
     *,
     engine: str = "cpu",
@@ -92,6 +102,7 @@ def export(
     partitioners: Sequence[Partitioner] = (),
     profiling: str | Mapping[str, str] | None = None,
     engine_options: Mapping[str, Any] | None = None,
+    take_over_mutable_buffer: bool = False,
     generate_etrecord: bool = False,
     strict: bool = False,
     progress: Callable[[str], None] | None = None,
@@ -99,16 +110,18 @@ def export(
     """Export a model as an ExecuTorch program with engines inside.
 
     Args:
-        model: a module in evaluation mode, or a program from `torch.export.export`.
+        model: a module in evaluation mode, or a program from `torch.export.export`; or a dict of method name to one of
+            these, for a program with several methods.
         inputs: an `Input` for each argument in order, or a dict of argument name to `Input`; tuples, lists and dicts
             may nest, constants stand for themselves. May be None for an exported program: one optimization profile
-            with its own ranges.
+            with its own ranges. For several methods, a dict of method name to such inputs.
         engine: the engine kind; "cpu" needs no GPU.
         torch_executed_ops: operators to keep out of engines.
         min_block_size: the smallest number of operators worth an engine.
         partitioners: further partitioners for what is left outside.
         profiling: what the engines trace by default: a level, or a dict; see `TensorRTPartitioner`.
         engine_options: options of the engine kind.
+        take_over_mutable_buffer: let engines own the buffers that the model updates; see `TensorRTPartitioner`.
         generate_etrecord: keep what `save_etrecord` needs.
         strict: trace with TorchDynamo, see `torch.export.export`.
         progress: called with a line of text when a step begins.
@@ -118,40 +131,119 @@ def export(
         TypeError: an argument is not of the right kind.
     """
     clock = _Clock(progress)
+
+    def partitioner(declared: Sequence[Input] | Mapping[str, Input] | None) -> TensorRTPartitioner:
+        return TensorRTPartitioner(
+            declared,
+            engine=engine,
+            torch_executed_ops=torch_executed_ops,
+            min_block_size=min_block_size,
+            profiling=profiling,
+            engine_options=engine_options,
+            take_over_mutable_buffer=take_over_mutable_buffer,
+        )
+
+    methods = _methods(model, inputs, partitioner)
+    with torch.no_grad(), _quiet():
+        with clock.step("trace", "tracing the model"):
+            programs = {name: _program(method.model, method.inputs, strict) for name, method in methods.items()}
+        with clock.step("lower", "building engines"), sizes_of_one(), unnarrowed():
+            edge = _lower(programs, methods, partitioners, generate_etrecord)
+        delegates = _delegates(edge)
+        with clock.step("emit", "writing the program"), unnarrowed():
+            planning = ExecutorchBackendConfig(memory_planning_pass=InPlaceMemoryPlanningPass())
+            lowered = edge.to_executorch(planning)
+            check_plan(lowered, {name: method.declared for name, method in methods.items()})
+    forget([*programs.values(), *(edge.exported_program(name) for name in programs)])
+    if not delegates:
+        warnings.warn("no operator went into an engine; see left_outside for the reasons.", stacklevel=2)
+    return ExportedEngineProgram(lowered, delegates, _left_outside(methods), clock.seconds)
+
+
+def _lower(
+    programs: dict[str, ExportedProgram],
+    methods: Mapping[str, _Method],
+    partitioners: Sequence[Partitioner],
+    generate_etrecord: bool,
+) -> EdgeProgramManager:
+    """Lower until no engine refuses an operator: most refusals are known before, but not all."""
+    while True:
+        try:
+            return to_edge_transform_and_lower(
+                programs,
+                partitioner={name: [method.partitioner, *partitioners] for name, method in methods.items()},
+                compile_config=_CONFIG,
+                generate_etrecord=generate_etrecord,
+            )
+        except OperatorsRefusedError as refusal:
+            _log.info("lowering again without %s", ", ".join(entry.node for entry in refusal.operators))
+            methods[refusal.method].partitioner.keep_outside(refusal)
+
+
+@dataclass(frozen=True)
+class _Method:
+    model: object
+    inputs: Inputs | None
+    declared: Sequence[Input]
+    partitioner: TensorRTPartitioner
+
+
+def _methods(
+    model: object,
+    inputs: Inputs | None,
+    partitioner: Callable[[Sequence[Input] | Mapping[str, Input] | None], TensorRTPartitioner],
+) -> dict[str, _Method]:
+    """What to export by method name, each with a partitioner of its own."""
+    if not isinstance(model, Mapping):
+        return {"forward": _method(model, inputs, partitioner)}
+    models = cast("Mapping[str, object]", model)
+    if not models or not all(isinstance(name, str) and name.isidentifier() for name in models):
+        raise ValueError(
+            f"model does not name its methods: got {list(models)}, allowed a dict of method name to model; use "
+            "identifiers such as 'prefill'."
+        )
+    given = cast("Mapping[str, Inputs | None]", dict.fromkeys(models) if inputs is None else inputs)
+    if not isinstance(given, Mapping) or set(given) != set(models):
+        got = ", ".join(map(str, given)) if isinstance(given, Mapping) else type(given).__name__
+        raise ValueError(
+            f"inputs do not name the model's methods: got {got}, allowed exactly {', '.join(models)}; give each method "
+            "its inputs."
+        )
+    return {name: _method(item, given[name], partitioner) for name, item in models.items()}
+
+
+def _method(
+    model: object,
+    inputs: Inputs | None,
+    partitioner: Callable[[Sequence[Input] | Mapping[str, Input] | None], TensorRTPartitioner],
+) -> _Method:
     if isinstance(model, torch.nn.Module) and inputs is not None:
         inputs = in_signature_order(model, inputs)
     declared = None if inputs is None else declared_inputs(inputs)
     named = inputs if isinstance(model, ExportedProgram) and isinstance(inputs, Mapping) else declared
-    partitioner = TensorRTPartitioner(
-        named,
-        engine=engine,
-        torch_executed_ops=torch_executed_ops,
-        min_block_size=min_block_size,
-        profiling=profiling,
-        engine_options=engine_options,
-    )
-    with torch.no_grad(), _quiet():
-        with clock.step("trace", "tracing the model"):
-            program = _program(model, inputs, strict)
-        with clock.step("lower", "building engines"), sizes_of_one(), unnarrowed():
-            edge = to_edge_transform_and_lower(
-                program,
-                partitioner=[partitioner, *partitioners],
-                compile_config=_CONFIG,
-                generate_etrecord=generate_etrecord,
-            )
-        delegates = _delegates(edge)
-        with clock.step("emit", "writing the program"), unnarrowed():
-            lowered = edge.to_executorch()
-            check_plan(lowered, declared or [])
-    if not delegates:
-        warnings.warn("no operator went into an engine; see left_outside for the reasons.", stacklevel=2)
-    return ExportedEngineProgram(lowered, delegates, partitioner.left_outside, clock.seconds)
+    return _Method(model, inputs, declared or [], partitioner(named))
+
+
+def _left_outside(methods: Mapping[str, _Method]) -> dict[str, str]:
+    if len(methods) == 1:
+        return next(iter(methods.values())).partitioner.left_outside
+    return {
+        f"{name}/{node}": reason
+        for name, method in methods.items()
+        for node, reason in method.partitioner.left_outside.items()
+    }
 
 
 def _program(model: object, inputs: Inputs | None, strict: bool) -> ExportedProgram:
     if isinstance(model, ExportedProgram):
-        return model
+        model = wrap_engines(model)
+        # Lowering takes constants out of the program that it gets.
+        return model._update(
+            model.graph_module,
+            model.graph_signature,
+            state_dict=dict(model.state_dict),
+            constants=dict(model.constants),
+        )
     if not isinstance(model, torch.nn.Module):
         raise TypeError(
             f"model is not a model: got {type(model).__name__}, allowed torch.nn.Module or "
@@ -163,7 +255,11 @@ def _program(model: object, inputs: Inputs | None, strict: bool) -> ExportedProg
 
 
 def _delegates(edge: EdgeProgramManager) -> list[dict[str, Any]]:
-    program = edge.exported_program()
+    names = sorted(edge.methods)
+    return [delegate for name in names for delegate in _delegates_of(name, edge.exported_program(name))]
+
+
+def _delegates_of(method: str, program: ExportedProgram) -> list[dict[str, Any]]:
     found: list[dict[str, Any]] = []
     for node in program.graph.nodes:
         if node.op != "call_function" or node.target is not executorch_call_delegate:
@@ -176,13 +272,15 @@ def _delegates(edge: EdgeProgramManager) -> list[dict[str, Any]]:
         bindings = metadata["io_bindings"]
         found.append(
             {
+                "method": method,
                 "engine_id": ours["engine_id"],
                 "engine_kind": ours["engine_kind"],
                 "bytes": len(lowered.processed_bytes),
-                "profiles": ours["profiles"],
+                "profiles": ours.get("profiles"),
                 "signature": ours["signature"],
                 "inputs": [item["name"] for item in bindings if item["is_input"]],
                 "outputs": [item["name"] for item in bindings if not item["is_input"]],
+                "state": [item["name"] for item in ours.get("state", [])],
             }
         )
     return found

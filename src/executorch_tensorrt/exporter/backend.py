@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Mapping, Sequence
 from typing import Any, cast, final
 
 import torch
@@ -18,13 +17,15 @@ from torch.export import ExportedProgram
 
 from executorch_tensorrt import _build_info
 from executorch_tensorrt.engines import engine_builder
-from executorch_tensorrt.engines.builder import BuildRequest, BuiltEngine
+from executorch_tensorrt.engines.builder import BuildRequest, BuiltEngine, EngineBuilder, OperatorsRefusedError
 from executorch_tensorrt.exporter.blob import BlobMetadata, engine_id, pack_blob
 from executorch_tensorrt.exporter.boundary import check_bounds, check_partitions
-from executorch_tensorrt.exporter.partition import Partition
-from executorch_tensorrt.exporter.shapes import DimRange, describe_shapes, tensor_exprs
-from executorch_tensorrt.exporter.sources import handles_of, sources_of
-from executorch_tensorrt.exporter.tracing import unnarrowed
+from executorch_tensorrt.exporter.partition import Partition, range_fields
+from executorch_tensorrt.exporter.shape_env import unnarrowed
+from executorch_tensorrt.exporter.shapes import describe_shapes, tensor_exprs
+from executorch_tensorrt.exporter.sources import handles_of, operator_counts, sources_of
+from executorch_tensorrt.exporter.torch_tensorrt.blob import built_engine, magic_of, metadata_of, record_of
+from executorch_tensorrt.exporter.torch_tensorrt.namesake import is_ours, namesake
 
 _log = logging.getLogger(__name__)
 
@@ -48,6 +49,8 @@ class TensorRTBackend(BackendDetails):
         cls, edge_program: ExportedProgram, compile_specs: list[CompileSpec]
     ) -> ExportedProgram:
         """Engine builders do not change the program that they get, so no weight is copied here."""
+        if not is_ours(compile_specs):
+            return namesake(cls).copy_exported_program_for_preprocess(edge_program, compile_specs)
         return edge_program
 
     @staticmethod
@@ -63,24 +66,57 @@ class TensorRTBackend(BackendDetails):
     ) -> dict[str, list[PreprocessResult]]:
         """See `BackendDetails`."""
         methods = {
-            method: [
-                Partition.read(index, program, specs)
+            method: {
+                index: Partition.read(index, program, specs)
                 for index, (program, specs) in enumerate(zip(programs, compile_specs[method], strict=True))
-            ]
+                if is_ours(specs)
+            }
             for method, programs in edge_programs.items()
         }
-        check_partitions(methods)
+        check_partitions({method: list(partitions.values()) for method, partitions in methods.items()})
         return {
-            method: [_delegate(method, partition) for partition in partitions] for method, partitions in methods.items()
+            method: [
+                _delegate(method, methods[method][index])
+                if index in methods[method]
+                else namesake(cls).preprocess(program, compile_specs[method][index])
+                for index, program in enumerate(programs)
+            ]
+            for method, programs in edge_programs.items()
         }
 
 
 def _delegate(method: str, partition: Partition) -> PreprocessResult:
-    """Build a partition's engine."""
-    builder = engine_builder(partition.kind)
+    """The delegate of a partition: with the engine that it holds, or with one that is built for it."""
+    if partition.wrapped is not None:
+        built = built_engine(partition, partition.wrapped)
+        magic, metadata = magic_of(partition.wrapped), metadata_of(partition, partition.wrapped)
+        record = {**_common(partition, built), **record_of(partition, partition.wrapped)}
+    else:
+        builder = engine_builder(partition.kind)
+        try:
+            built = _build(builder, partition)
+        except OperatorsRefusedError as refusal:
+            refusal.method = method
+            raise
+        magic = builder.magic
+        metadata = BlobMetadata(
+            partition.bindings, partition.aliased_io(), hardware_compatible=built.hardware_compatible
+        )
+        record = _record(partition, built)
+    check_bounds(method, partition, built.bounds)
+    blob = pack_blob(magic, metadata, record, built.data)
+    return PreprocessResult(processed_bytes=blob, debug_handle_map=cast(Any, _handles(partition.program)))
+
+
+def _build(builder: EngineBuilder, partition: Partition) -> BuiltEngine:
     started = time.perf_counter()
     request = BuildRequest(
-        partition.program, partition.profiles, partition.options, partition.bindings, partition.derived_bounds()
+        partition.program,
+        partition.profiles,
+        partition.options,
+        partition.bindings,
+        partition.derived_bounds(),
+        partition.aliases,
     )
     with torch.no_grad(), unnarrowed():
         built = builder.build(request)
@@ -91,19 +127,11 @@ def _delegate(method: str, partition: Partition) -> PreprocessResult:
         len(built.data) / 1e6,
         time.perf_counter() - started,
     )
-    check_bounds(method, partition, built.bounds)
-    metadata = BlobMetadata(partition.bindings, hardware_compatible=built.hardware_compatible)
-    blob = pack_blob(builder.magic, metadata, _record(partition, built), built.data)
-    return PreprocessResult(processed_bytes=blob, debug_handle_map=cast(Any, _handles(partition.program)))
+    return built
 
 
-def _record(partition: Partition, built: BuiltEngine) -> dict[str, Any]:
-    """What only this project's runtime reads of a blob."""
-    shapes = describe_shapes(
-        [tensor_exprs(node.meta["val"]) for node in partition.inputs],
-        [tensor_exprs(node.meta["val"]) for node in partition.outputs],
-    )
-    sources = sources_of(partition.program.graph)
+def _common(partition: Partition, built: BuiltEngine) -> dict[str, Any]:
+    """What every record has."""
     made_by = [
         f"executorch-tensorrt {_build_info.VERSION}",
         f"executorch {_build_info.EXECUTORCH_VERSION}",
@@ -115,22 +143,52 @@ def _record(partition: Partition, built: BuiltEngine) -> dict[str, Any]:
         "engine_id": engine_id(built.data),
         "builder": ", ".join(filter(None, made_by)),
         "signature": partition.signature,
-        "profiles": [{"inputs": [_fields(ranges) for ranges in bounds]} for bounds in partition.derived_bounds()],
+        "operators": operator_counts(partition.program.graph),
+        "sources": sources_of(partition.program.graph),
+        "layers": [],
+    }
+
+
+def _record(partition: Partition, built: BuiltEngine) -> dict[str, Any]:
+    """What only this project's runtime reads of a blob."""
+    shapes = describe_shapes(
+        [tensor_exprs(node.meta["val"]) for node in partition.inputs],
+        [tensor_exprs(node.meta["val"]) for node in partition.outputs],
+    )
+    common = _common(partition, built)
+    record = {
+        **common,
+        "profiles": [{"inputs": [range_fields(ranges) for ranges in bounds]} for bounds in partition.derived_bounds()],
         "symbols": shapes.symbols,
         "shapes": {"inputs": shapes.inputs, "outputs": shapes.outputs},
-        "sources": sources,
         "layers": [
             {
-                str(key): [handle for handle in dict.fromkeys(handles) if str(handle) in sources]
+                str(key): [handle for handle in dict.fromkeys(handles) if str(handle) in common["sources"]]
                 for key, handles in layers.items()
             }
             for layers in built.layer_handles
         ],
     }
+    return {**record, **_state(partition)} if partition.owned else record
 
 
-def _fields(ranges: Sequence[DimRange]) -> Mapping[str, list[int]]:
-    return {field: [getattr(span, field) for span in ranges] for field in ("min", "opt", "max")}
+def _state(partition: Partition) -> dict[str, Any]:
+    """What a record says of the buffers that an engine owns; the delegate's arguments are without them."""
+    owned, inputs, outputs = partition.owned, len(partition.inputs), len(partition.outputs)
+    given = inputs - len(owned)
+    taken = outputs - len(owned)
+    names = [binding.name for binding in partition.bindings]
+    nodes = [node.name for node in partition.inputs]
+    return {
+        "arguments": {
+            "inputs": [*range(given), *[None] * len(owned)],
+            "outputs": [*range(given, given + taken), *[None] * len(owned)],
+        },
+        "state": [
+            {"name": buffer.name, "input": names[nodes.index(buffer.input)], "initial": buffer.initial_text()}
+            for buffer in owned
+        ],
+    }
 
 
 def _handles(program: ExportedProgram) -> dict[str, tuple[int, ...]]:

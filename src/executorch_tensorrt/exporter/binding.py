@@ -6,6 +6,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, cast
@@ -19,6 +20,7 @@ from executorch_tensorrt.exporter.shapes import (
     DimRange,
     ProfileTable,
     as_affine,
+    describe_inputs,
     range_of,
     range_text,
     symbols_of,
@@ -47,17 +49,56 @@ def bind_inputs(program: ExportedProgram, inputs: Sequence[Input] | Mapping[str,
     nodes = tensor_inputs(program)
     if inputs is None:
         return _from_program(program, nodes)
+    claims, symbols, count = _related_claims(nodes, inputs)
+    _check_domain(program, claims, symbols)
+    profiles = tuple({symbol.name: spans[index] for symbol, spans in symbols.items()} for index in range(count))
+    _warn_of_equal_profiles(profiles, claims)
+    return ProfileTable(profiles, _signature(nodes, profiles), describe_inputs(nodes))
+
+
+def check_relations(program: ExportedProgram, inputs: Sequence[Input]) -> None:
+    """See that dims of which one follows from another are declared so.
+
+    Raises:
+        ValueError: they are not. The message names both dims, profile and values.
+    """
+    _related_claims(tensor_inputs(program), inputs)
+
+
+def _related_claims(
+    nodes: Sequence[torch.fx.Node], inputs: Sequence[Input] | Mapping[str, Input]
+) -> tuple[list[_Claim], dict[sympy.Symbol, tuple[DimRange, ...]], int]:
     items = _match(nodes, inputs)
-    count = profile_count([(label, item) for label, item, _ in items])
+    labelled = [(label, item) for label, item, _ in items]
+    count = profile_count(labelled)
+    check_shared_dims(labelled)
     claims: list[_Claim] = []
     for label, item, node in items:
         _check_type(label, item, node.meta["val"])
         claims.extend(_claims(label, item, node, count))
     symbols = _solve(claims, count)
     _check_derived(claims, symbols)
-    _check_domain(program, claims, symbols)
-    profiles = tuple({symbol.name: spans[index] for symbol, spans in symbols.items()} for index in range(count))
-    return ProfileTable(profiles, _signature(nodes, profiles))
+    return claims, symbols, count
+
+
+def check_shared_dims(inputs: Sequence[tuple[str, Input]]) -> None:
+    """See that dims of one name in `shared_dims` are declared alike in every labelled input.
+
+    Raises:
+        ValueError: they are not. The message names both dims and their ranges.
+    """
+    first: dict[str, tuple[str, list[DimRange]]] = {}
+    for label, item in inputs:
+        for dim, name in item.shared_dims.items():
+            own = [DimRange(*(shape[dim] for shape in entry)) for entry in item.profiles]
+            other, theirs = first.setdefault(name, (f"{label} dim {dim}", own))
+            count = max(len(own), len(theirs))
+            if own * (count // len(own)) != theirs * (count // len(theirs)):
+                got, allowed = (", ".join(map(range_text, ranges)) for ranges in (own, theirs))
+                raise ValueError(
+                    f"{label} dim {dim} shares '{name}' with {other}, declared otherwise: got {got}, allowed "
+                    f"{allowed}; declare both alike."
+                )
 
 
 def tensor_inputs(program: ExportedProgram) -> list[torch.fx.Node]:
@@ -69,7 +110,7 @@ def tensor_inputs(program: ExportedProgram) -> list[torch.fx.Node]:
 
 def input_label(position: int, name: str) -> str:
     """How messages call an input."""
-    return f"input {position} '{name}'"
+    return f"input {position} '{name}'" if name else f"input {position}"
 
 
 def _match(
@@ -196,6 +237,22 @@ def _check_domain(
                 )
 
 
+def _warn_of_equal_profiles(profiles: Sequence[Mapping[str, DimRange]], claims: Sequence[_Claim]) -> None:
+    for index, profile in enumerate(profiles):
+        first = profiles.index(profile)
+        if first < index:
+            dims = [
+                f"{claim.label} dim {claim.axis} {range_text(claim.spans[index])}"
+                for claim in claims
+                if symbols_of(claim.expr)
+            ]
+            warnings.warn(
+                f"optimization profiles {first} and {index} are equal: got {', '.join(dims) or 'one static shape'} in "
+                f"both, allowed different ranges; automatic selection never takes {index}: remove it.",
+                stacklevel=2,
+            )
+
+
 def _from_program(program: ExportedProgram, nodes: Sequence[torch.fx.Node]) -> ProfileTable:
     profile: dict[str, DimRange] = {}
     for position, node in enumerate(nodes):
@@ -212,7 +269,7 @@ def _from_program(program: ExportedProgram, nodes: Sequence[torch.fx.Node]) -> P
                 hint = dim.node.shape_env.backed_var_to_val.get(symbol, high)
                 profile[symbol.name] = DimRange(low, min(max(int(hint), low), high), high)
     profiles = (profile,)
-    return ProfileTable(profiles, _signature(nodes, profiles))
+    return ProfileTable(profiles, _signature(nodes, profiles), describe_inputs(nodes))
 
 
 def _signature(nodes: Sequence[torch.fx.Node], profiles: Sequence[Mapping[str, DimRange]]) -> str:

@@ -14,7 +14,7 @@ from collections.abc import Mapping, Sequence
 from math import prod
 
 from executorch.exir import ExecutorchProgramManager
-from executorch.exir.schema import Tensor
+from executorch.exir.schema import ExecutionPlan, Tensor
 from executorch.exir.sym_util import eval_upper_bound
 
 from executorch_tensorrt.engines.builder import InputBounds
@@ -23,6 +23,7 @@ from executorch_tensorrt.exporter.blob import Binding
 from executorch_tensorrt.exporter.partition import Partition, ranges_of
 from executorch_tensorrt.exporter.shapes import DimRange, has_unbacked, lower_bound, range_text
 from executorch_tensorrt.inputs import Input
+from executorch_tensorrt.program.signatures import signature_difference
 
 # ExecuTorch keeps sizes in int32.
 _LARGEST_DIM = 2**31 - 1
@@ -47,7 +48,7 @@ def check_partitions(methods: Mapping[str, Sequence[Partition]]) -> None:
 
 
 def check_bounds(method: str, partition: Partition, bounds: Sequence[InputBounds] | None) -> None:
-    """See that an engine accepts exactly what was derived for it.
+    """See that an engine accepts exactly what was derived for it. What it is tuned for (`opt`) changes no result.
 
     Args:
         method: the name of the partition's method.
@@ -68,7 +69,7 @@ def check_bounds(method: str, partition: Partition, bounds: Sequence[InputBounds
         )
     for index, (theirs, ours) in enumerate(zip(bounds, derived, strict=True)):
         for position, (got, wanted) in enumerate(zip(theirs, ours, strict=True)):
-            if list(got) != list(wanted):
+            if [(span.min, span.max) for span in got] != [(span.min, span.max) for span in wanted]:
                 raise ValueError(
                     f"{label} has an engine that accepts other shapes than the method declares: got "
                     f"{_shape_text(got)} for input '{partition.bindings[position].name}' in profile {index}, wanted "
@@ -76,54 +77,36 @@ def check_bounds(method: str, partition: Partition, bounds: Sequence[InputBounds
                 )
 
 
-def check_plan(program: ExecutorchProgramManager, declared: Sequence[Input]) -> None:
-    """See that memory is planned for all that a method's inputs declare, whatever lowering came to think of a dim.
+def check_plan(program: ExecutorchProgramManager, declared: Mapping[str, Sequence[Input]]) -> None:
+    """See that memory is planned for all that methods' inputs declare, whatever lowering came to think of a dim.
 
     Raises:
         ValueError: it is planned for less. The message names the input and both shapes.
     """
-    plan = program.executorch_program.execution_plan[0]
+    for plan in program.executorch_program.execution_plan:
+        _check_planned(plan, declared.get(plan.name, ()))
+
+
+def _check_planned(plan: ExecutionPlan, declared: Sequence[Input]) -> None:
     planned = [value.sizes for value in (plan.values[index].val for index in plan.inputs) if isinstance(value, Tensor)]
     for position, (item, sizes) in enumerate(zip(declared, planned, strict=False)):
         if any(size < most for size, most in zip(sizes, item.union.max, strict=False)):
             raise ValueError(
-                f"memory is planned for less than {input_label(position, item.name)} declares: got {tuple(sizes)}, "
-                f"wanted {tuple(item.union.max)}; narrow the profiles, or keep the operators that limit it out of "
-                "engines."
+                f"method '{plan.name}': memory is planned for less than {input_label(position, item.name)} declares: "
+                f"got {tuple(sizes)}, wanted {tuple(item.union.max)}; narrow the profiles, or keep the operators that "
+                "limit it out of engines."
             )
 
 
 def _check_signatures(method: str, partitions: Sequence[Partition]) -> None:
     dynamic = [partition for partition in partitions if not partition.is_static]
     for partition in dynamic[1:]:
-        first = dynamic[0]
-        if partition.signature == first.signature:
-            continue
-        label = f"method '{method}' partitions {first.index} and {partition.index}"
-        ours, theirs = _entries(first.signature), _entries(partition.signature)
-        for name in [*ours, *(name for name in theirs if name not in ours)]:
-            one, other = ours.get(name, []), theirs.get(name, [])
-            if len(one) != len(other):
-                raise ValueError(
-                    f"{label} have engines with different numbers of optimization profiles for {name}: got {len(one)} "
-                    f"and {len(other)}, allowed one list for a method; give both the same inputs."
-                )
-            for index, (mine, its) in enumerate(zip(one, other, strict=True)):
-                if mine != its:
-                    raise ValueError(
-                        f"{label} have engines that mean different things by profile {index}: got {name} = {mine} and "
-                        f"{its} (min:opt:max), allowed one meaning for a method; give both the same inputs."
-                    )
-        raise ValueError(
-            f"{label} have engines whose optimization profiles are declared in another order: got {first.signature} "
-            f"and {partition.signature}, allowed one list for a method; give both the same inputs."
-        )
-
-
-def _entries(signature: str) -> dict[str, list[str]]:
-    """The canonical signature's ranges: input and dim to one text per optimization profile."""
-    entries = (entry.rpartition("=") for entry in signature.split(",") if entry)
-    return {name: ranges.split("|") for name, _, ranges in entries}
+        difference = signature_difference(dynamic[0].signature, partition.signature)
+        if difference:
+            raise ValueError(
+                f"method '{method}' partitions {dynamic[0].index} and {partition.index} have engines with "
+                f"{difference}; give both the same inputs."
+            )
 
 
 def _check_outputs_are_bounded(label: str, partition: Partition) -> None:

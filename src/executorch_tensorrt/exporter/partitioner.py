@@ -9,21 +9,29 @@ from __future__ import annotations
 import json
 import logging
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import Any
+from typing import Any, cast
 
 import torch
 from executorch.exir.backend.compile_spec_schema import CompileSpec
 from executorch.exir.backend.partitioner import DelegationSpec, Partitioner, PartitionResult
 from executorch.exir.backend.utils import tag_constant_data
+from executorch.exir.passes.propagate_device_pass import TARGET_DEVICE_COMPILE_SPEC_KEY
 from torch.export import ExportedProgram
 
 from executorch_tensorrt.engines import engine_builder
+from executorch_tensorrt.engines.builder import OperatorsRefusedError
 from executorch_tensorrt.exporter.backend import TensorRTBackend
 from executorch_tensorrt.exporter.binding import bind_inputs, tensor_inputs
-from executorch_tensorrt.exporter.partition import ENGINE_SPEC, PROFILES_SPEC
+from executorch_tensorrt.exporter.buffers import TAG, aliases_by_tag, tag_owned
+from executorch_tensorrt.exporter.graph_checks import check_lowered, check_values
+from executorch_tensorrt.exporter.partition import ALIASES_SPEC, ENGINE_SPEC, PROFILES_SPEC
+from executorch_tensorrt.exporter.shape_env import keep_ranges
 from executorch_tensorrt.exporter.shapes import ProfileTable, tensor_exprs
 from executorch_tensorrt.exporter.sizes import DeferredTags
 from executorch_tensorrt.exporter.support import Support, delegated_ops, is_size, op_name, propose
+from executorch_tensorrt.exporter.torch_tensorrt.engine_op import is_engine
+from executorch_tensorrt.exporter.torch_tensorrt.namesake import claim_name
+from executorch_tensorrt.exporter.torch_tensorrt.wrapped import check_wrapped, device_of, wrap_engines
 from executorch_tensorrt.inputs import Input
 from executorch_tensorrt.runtime.module import PROFILE_FORMATS, PROFILE_LEVELS
 
@@ -46,6 +54,9 @@ class TensorRTPartitioner(Partitioner):
         profiling: what the engines trace unless they are loaded with other options: a level ("off", "delegate",
             "phases" or "layers"), or a dict with `level`, `format` ("etdump", "perfetto", "trex") and `path_prefix`.
         engine_options: options of the engine kind.
+        take_over_mutable_buffer: let engines own the buffers that the method updates (KV caches): they keep them
+            between calls, and no call copies them. Else they stay in the program's own memory, where engines update
+            them in place if they can.
 
     Raises:
         ValueError: an argument is out of range, or does not match the program that is partitioned.
@@ -61,6 +72,7 @@ class TensorRTPartitioner(Partitioner):
         min_block_size: int = 1,
         profiling: str | Mapping[str, str] | None = None,
         engine_options: Mapping[str, Any] | None = None,
+        take_over_mutable_buffer: bool = False,
     ) -> None:
         super().__init__()
         if type(min_block_size) is not int or min_block_size < 1:
@@ -72,58 +84,124 @@ class TensorRTPartitioner(Partitioner):
         self._excluded = frozenset(op_name(op) for op in torch_executed_ops)
         self._min_block_size = min_block_size
         self._profiling = _profiling_specs(profiling)
+        if take_over_mutable_buffer and not self._builder.updates_in_place:
+            raise ValueError(
+                f"take_over_mutable_buffer is not for every engine: got engine {engine!r}, allowed 'cpu'; leave it off."
+            )
+        self._owns_buffers = take_over_mutable_buffer
         self._preserved: set[object] = set()
+        self._refused: dict[str, str] = {}
+        self._refused_operators: set[str] = set()
         self._tables: dict[object, ProfileTable] = {}
         self.left_outside: dict[str, str] = {}
         """Operators that the last call of `partition` kept out of engines: node name to reason."""
 
     def transform_for_pre_decomposition(self, exported_program: ExportedProgram) -> ExportedProgram:
-        """See `Partitioner`. Changes nothing, but finds wrong inputs before the slow steps."""
-        self._tables[_domain(exported_program)] = bind_inputs(exported_program, self._inputs)
+        """See `Partitioner`. Makes ready the engines that are there, and finds wrong inputs before the slow steps."""
+        keep_ranges(exported_program)
+        check_values(exported_program)
+        exported_program = wrap_engines(exported_program)
+        self._tables[_domain(exported_program)] = self._bind(exported_program)
         return exported_program
 
     def ops_to_not_decompose(
         self, ep: ExportedProgram
     ) -> tuple[list[torch._ops.OpOverload], Callable[[torch.fx.Node], bool] | None]:
         """See `Partitioner`. An operator that would be left outside an engine is decomposed, or it could not run."""
-        wanted = self._builder.ops_to_preserve(ep)
+        if any(map(is_engine, ep.graph.nodes)):
+            return [], None
+        # One that was refused is not preserved either: what it consists of may do better.
+        wanted = [op for op in self._builder.ops_to_preserve(ep) if str(op) not in self._refused_operators]
         preserved = delegated_ops(ep, self._support(), self._min_block_size, wanted)
         self._preserved.update(preserved)
         return preserved, None
 
     def partition(self, exported_program: ExportedProgram) -> PartitionResult:
         """See `Partitioner`."""
-        table = self._tables.get(_domain(exported_program)) or bind_inputs(exported_program, self._inputs)
+        claim_name(TensorRTBackend)
+        check_wrapped(exported_program)
+        table = self._tables.get(_domain(exported_program)) or self._bind(exported_program)
+        keep_ranges(exported_program)
+        check_lowered(exported_program, table)
+        if any(map(is_engine, exported_program.graph.nodes)):
+            return self._partition_engines(exported_program, table)
         module = exported_program.graph_module
         support = self._support()
         blocks = propose(module, support, self._min_block_size, self._preserved)
         while support.exclude_layouts_at_borders(blocks):
             blocks = propose(module, support, self._min_block_size, self._preserved)
-        spec = DelegationSpec(TensorRTBackend.__name__, self._compile_specs(table.to_json()))
-        tags: dict[str, DelegationSpec] = {}
         for index, block in enumerate(blocks):
-            tags[f"tensorrt_{index}"] = spec
             for node in block:
-                node.meta["delegation_tag"] = f"tensorrt_{index}"
+                node.meta[TAG] = f"tensorrt_{index}"
         _tag_constants(exported_program)
+        if self._owns_buffers:
+            tag_owned(exported_program)
+        aliases = aliases_by_tag(exported_program) if self._builder.updates_in_place else {}
+        specs = self._compile_specs(table.to_json())
+        tags = {
+            tag: DelegationSpec(TensorRTBackend.__name__, specs + _alias_specs(aliases.get(tag)))
+            for tag in (f"tensorrt_{index}" for index in range(len(blocks)))
+        }
         self.left_outside = {
             node.name: support.reason(node) or f"its block has fewer than {self._min_block_size} operators"
             for node in module.graph.nodes
-            if node.op == "call_function" and "delegation_tag" not in node.meta and not is_size(node)
+            if node.op == "call_function" and TAG not in node.meta and not is_size(node)
         }
         _log.info("%d partitions, %d operators outside", len(blocks), len(self.left_outside))
         dynamic = bool(exported_program.range_constraints)
         return PartitionResult(exported_program, DeferredTags(tags, module) if dynamic else tags)
 
-    def _support(self) -> Support:
-        return Support(self._builder, self._excluded)
+    def _partition_engines(self, program: ExportedProgram, table: ProfileTable) -> PartitionResult:
+        """Engines that are there get a partition each; what their builder left outside of them stays there."""
+        tags: dict[str, DelegationSpec] = {}
+        for index, node in enumerate(filter(is_engine, program.graph.nodes)):
+            tag = f"tensorrt_{index}"
+            for member in (node, *node.users, cast(torch.fx.Node, node.args[1])):
+                member.meta[TAG] = tag
+            device = CompileSpec(TARGET_DEVICE_COMPILE_SPEC_KEY, f"cuda:{device_of(node)}".encode())
+            specs = [*self._compile_specs(table.to_json(), wrapped=True), device]
+            tags[tag] = DelegationSpec(TensorRTBackend.__name__, specs)
+        self.left_outside = {
+            node.name: "the engines were built without it"
+            for node in program.graph.nodes
+            if node.op == "call_function" and TAG not in node.meta and not is_size(node)
+        }
+        _log.info("%d engines, %d operators outside", len(tags), len(self.left_outside))
+        return PartitionResult(program, tags)
 
-    def _compile_specs(self, table: str) -> list[CompileSpec]:
+    def _bind(self, program: ExportedProgram) -> ProfileTable:
+        table = bind_inputs(program, self._inputs)
+        if self._inputs is None and any(map(is_engine, program.graph.nodes)):
+            # What the engines accept is not declared; the program's own ranges are no profiles of theirs.
+            return ProfileTable(table.profiles, signature="")
+        return table
+
+    def keep_outside(self, refusal: OperatorsRefusedError) -> None:
+        """Leave operators out of engines from now on that one could not be built with.
+
+        Raises:
+            RuntimeError: they are outside already.
+        """
+        fresh = {entry.node: entry.reason for entry in refusal.operators if entry.node not in self._refused}
+        if not fresh:
+            raise refusal
+        self._refused.update(fresh)
+        self._refused_operators.update(entry.operator for entry in refusal.operators)
+
+    def _support(self) -> Support:
+        return Support(self._builder, self._excluded, self._refused)
+
+    def _compile_specs(self, table: str, wrapped: bool = False) -> list[CompileSpec]:
+        engine = {"kind": "", "options": {}} if wrapped else {"kind": self._builder.kind, "options": self._options}
         specs = [
-            CompileSpec(ENGINE_SPEC, json.dumps({"kind": self._builder.kind, "options": self._options}).encode()),
+            CompileSpec(ENGINE_SPEC, json.dumps(engine).encode()),
             CompileSpec(PROFILES_SPEC, table.encode()),
         ]
         return specs + self._profiling
+
+
+def _alias_specs(pairs: Sequence[tuple[str, str]] | None) -> list[CompileSpec]:
+    return [CompileSpec(ALIASES_SPEC, json.dumps(pairs).encode())] if pairs else []
 
 
 _PROFILING_WORDS: Mapping[str, tuple[str, ...]] = {
@@ -158,4 +236,4 @@ def _tag_constants(program: ExportedProgram) -> None:
     tag_constant_data(program)
     for node in program.graph.output_node().all_input_nodes:
         if node.op == "placeholder":
-            node.meta.pop("delegation_tag", None)
+            node.meta.pop(TAG, None)

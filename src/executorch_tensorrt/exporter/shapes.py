@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, NamedTuple, TypeAlias, cast
 
 import sympy
@@ -30,21 +30,29 @@ class DimRange(NamedTuple):
 
 @dataclass(frozen=True)
 class ProfileTable:
-    """The range of every shape symbol of a method in every optimization profile, and their canonical signature."""
+    """The range of every shape symbol of a method in every optimization profile, and their canonical signature.
+
+    Attributes:
+        profiles: symbol to range, per optimization profile.
+        signature: see the wire format.
+        inputs: the method's tensor inputs in order, for tools: see `describe_inputs`.
+    """
 
     profiles: tuple[Mapping[str, DimRange], ...]
     signature: str
+    inputs: list[dict[str, Any]] = field(default_factory=list[dict[str, Any]])
 
     def to_json(self) -> str:
         """Text for a compile spec."""
-        return json.dumps({"profiles": self.profiles, "signature": self.signature}, separators=(",", ":"))
+        fields = {"profiles": self.profiles, "signature": self.signature, "inputs": self.inputs}
+        return json.dumps(fields, separators=(",", ":"))
 
     @staticmethod
     def from_json(text: str) -> ProfileTable:
         """Inverse of `to_json`."""
         data = json.loads(text)
         profiles = tuple({name: DimRange(*entry) for name, entry in profile.items()} for profile in data["profiles"])
-        return ProfileTable(profiles, data["signature"])
+        return ProfileTable(profiles, data["signature"], data["inputs"])
 
 
 def dim_expr(dim: object) -> sympy.Expr:
@@ -60,6 +68,24 @@ def tensor_exprs(tensor: torch.Tensor) -> list[sympy.Expr]:
 def symbols_of(expr: sympy.Expr) -> list[sympy.Symbol]:
     """The symbols of an expression in a fixed order."""
     return sorted(cast("Iterable[sympy.Symbol]", expr.free_symbols), key=lambda symbol: symbol.name)
+
+
+def describe_inputs(nodes: Sequence[torch.fx.Node]) -> list[dict[str, Any]]:
+    """Name and dims of tensor inputs. A dim is its size, or [symbol, scale, offset]: scale * symbol + offset.
+
+    A dim that is another formula counts as a symbol of its own, without ranges.
+    """
+    found: list[dict[str, Any]] = []
+    for node in nodes:
+        dims: list[int | list[str | int]] = []
+        for axis, expr in enumerate(tensor_exprs(node.meta["val"])):
+            affine = as_affine(expr)
+            if affine is not None:
+                dims.append([affine.symbol.name, affine.scale, affine.offset])
+            else:
+                dims.append([f"{node.name}[{axis}]", 1, 0] if symbols_of(expr) else int(expr))
+        found.append({"name": node.name, "dims": dims})
+    return found
 
 
 def has_unbacked(value: object) -> bool:
@@ -102,6 +128,14 @@ def range_text(span: DimRange) -> str:
     return f"{span.min}..{span.max}" + (f" (opt {span.opt})" if span.min < span.max else "")
 
 
+def union_of(profiles: Sequence[Mapping[str, DimRange]]) -> dict[str, DimRange]:
+    """Ranges that hold those of every profile, tuned for the first."""
+    return {
+        name: DimRange(min(entry[name].min for entry in profiles), span.opt, max(entry[name].max for entry in profiles))
+        for name, span in profiles[0].items()
+    }
+
+
 class Affine(NamedTuple):
     """`scale * symbol + offset`."""
 
@@ -134,7 +168,7 @@ def expr_to_json(expr: sympy.Expr, names: Mapping[sympy.Symbol, str]) -> JsonExp
         return int(expr)
     if isinstance(expr, sympy.Symbol):
         if expr not in names:
-            raise ValueError(f"shape symbol {expr} does not follow from the inputs")
+            raise ValueError(f"shape symbol {expr} does not follow from the inputs.")
         return names[expr]
     args = cast("Sequence[sympy.Expr]", expr.args)
     if isinstance(expr, sympy.Pow) and isinstance(args[1], sympy.Integer) and args[1] > 1:
@@ -142,7 +176,7 @@ def expr_to_json(expr: sympy.Expr, names: Mapping[sympy.Symbol, str]) -> JsonExp
     for kinds, op in _OPERATIONS:
         if isinstance(expr, kinds):
             return [op, *(expr_to_json(arg, names) for arg in args)]
-    raise ValueError(f"shape expression {expr} has no form in the engine's metadata")
+    raise ValueError(f"shape expression {expr} has no form in the engine's metadata.")
 
 
 def is_expressible(expr: sympy.Expr) -> bool:

@@ -13,10 +13,10 @@ import sympy
 import torch
 from executorch.exir.backend.partitioner import DelegationSpec
 
+from executorch_tensorrt.exporter.buffers import TAG
 from executorch_tensorrt.exporter.shapes import as_affine, dim_expr, solve_symbols, symbols_of, tensor_exprs
 from executorch_tensorrt.exporter.support import is_size
 
-_TAG = "delegation_tag"
 _SIZE = torch.ops.aten.sym_size.int
 
 
@@ -44,11 +44,11 @@ def copy_sizes(module: torch.fx.GraphModule) -> None:
     graph = module.graph
     for node in graph.nodes:
         if is_size(node):
-            node.meta.pop(_TAG, None)
-    for tag in dict.fromkeys(node.meta[_TAG] for node in graph.nodes if _TAG in node.meta):
+            node.meta.pop(TAG, None)
+    for tag in dict.fromkeys(node.meta[TAG] for node in graph.nodes if TAG in node.meta):
         _Copier(graph, tag).run()
     for node in reversed(list(graph.nodes)):
-        if is_size(node) and not node.users and _TAG not in node.meta:
+        if is_size(node) and not node.users and TAG not in node.meta:
             graph.erase_node(node)
     graph.lint()
     module.recompile()
@@ -61,7 +61,7 @@ class _Copier:
         self._graph = graph
         self._tag = tag
         self._order = {node: index for index, node in enumerate(graph.nodes)}
-        self._members = [node for node in graph.nodes if node.meta.get(_TAG) == tag and node.op == "call_function"]
+        self._members = [node for node in graph.nodes if node.meta.get(TAG) == tag and node.op == "call_function"]
         self._copies: dict[torch.fx.Node, torch.fx.Node] = {}
 
     def run(self) -> None:
@@ -80,7 +80,7 @@ class _Copier:
                 else:
                     inner = {arg: self._copy(arg, before) for arg in size.all_input_nodes if is_size(arg)}
                     fresh = self._graph.node_copy(size, lambda arg: inner.get(arg, arg))
-            fresh.meta = {**size.meta, _TAG: self._tag}
+            fresh.meta = {**size.meta, TAG: self._tag}
             self._copies[size] = fresh
         return self._copies[size]
 
@@ -119,7 +119,7 @@ class _Copier:
                 if source is not None:
                     with self._graph.inserting_before(node):
                         fresh = self._graph.call_function(_SIZE, source)
-                    fresh.meta = {**node.meta, "val": source[0].meta["val"].shape[source[1]], _TAG: self._tag}
+                    fresh.meta = {**node.meta, "val": source[0].meta["val"].shape[source[1]], TAG: self._tag}
                     known.add(symbol)
 
     def _plain(self, symbol: sympy.Symbol, before: torch.fx.Node) -> tuple[torch.fx.Node, int] | None:

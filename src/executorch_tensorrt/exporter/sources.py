@@ -36,12 +36,21 @@ def sources_of(graph: torch.fx.Graph) -> dict[str, dict[str, str]]:
         handle = node.meta.get("debug_handle")
         if node.op != "call_function" or not handle or is_size(node):
             continue
-        found = {"op": _operator(node), "module": _module(node), "location": _location(node.meta.get("stack_trace"))}
+        location = source_location(node.meta.get("stack_trace"))
+        found = {"op": _operator(node), "module": _module(node), "location": location}
         known = sources.setdefault(str(handle), {})
         for key, value in found.items():
             if value:
                 known.setdefault(key, value)
     return sources
+
+
+def operator_counts(graph: torch.fx.Graph) -> dict[str, int]:
+    """How many operators there are (`total`), and how many have an entry in `sources_of` (`with_source`)."""
+    operators = [
+        node for node in graph.nodes if node.op == "call_function" and aten_op(node.target) and not is_size(node)
+    ]
+    return {"total": len(operators), "with_source": sum(bool(node.meta.get("debug_handle")) for node in operators)}
 
 
 def _operator(node: torch.fx.Node) -> str:
@@ -63,7 +72,7 @@ def _module(node: torch.fx.Node) -> str:
     return "" if path.startswith("_empty_nn_module_stack") else path.removeprefix("L['self']").lstrip(".")
 
 
-def _location(stack_trace: str | None) -> str:
+def source_location(stack_trace: str | None) -> str:
     """File and line of the innermost frame outside torch, without the folders of the machine that exported."""
     frames = _FRAME.findall(stack_trace or "")
     own = [frame for frame in frames if not frame[0].startswith(_TORCH)]

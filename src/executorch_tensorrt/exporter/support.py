@@ -7,7 +7,7 @@
 from __future__ import annotations
 
 import operator
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Any, cast
 
 import torch
@@ -67,9 +67,12 @@ def is_size(node: torch.fx.Node) -> bool:
 class Support(OperatorSupportBase):
     """Decides, node by node, what goes into engines, and remembers why the rest does not."""
 
-    def __init__(self, builder: EngineBuilder, torch_executed_ops: Iterable[str] = ()) -> None:
+    def __init__(
+        self, builder: EngineBuilder, torch_executed_ops: Iterable[str] = (), refused: Mapping[str, str] | None = None
+    ) -> None:
         self._builder = builder
         self._excluded = frozenset(torch_executed_ops)
+        self._refused = refused or {}
         self._reasons: dict[torch.fx.Node, str | None] = {}
 
     def is_node_supported(self, submodules: object, node: torch.fx.Node) -> bool:
@@ -112,14 +115,18 @@ class Support(OperatorSupportBase):
             return "it is not an operator"
         if excludes(self._excluded, node):
             return "torch_executed_ops names it"
+        if node.name in self._refused:
+            return self._refused[node.name]
         if op._schema.is_mutable:
             return "it changes its argument"
         tensors = [leaf for leaf in pytree.tree_leaves(node.meta.get("val")) if isinstance(leaf, torch.Tensor)]
         if not tensors:
             return "it returns no tensor"
-        for tensor in tensors:
+        given = [leaf for arg in node.all_input_nodes for leaf in pytree.tree_leaves(arg.meta.get("val"))]
+        for tensor in [*tensors, *(leaf for leaf in given if isinstance(leaf, torch.Tensor))]:
             if str(tensor.dtype).removeprefix("torch.") not in DTYPES:
                 return f"engines have no {tensor.dtype}"
+        for tensor in tensors:
             if not all(is_expressible(expr) for expr in tensor_exprs(tensor)):
                 return "its shape has no form in the engine's metadata"
         return self._builder.unsupported_reason(node)

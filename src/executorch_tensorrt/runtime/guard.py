@@ -6,6 +6,7 @@ import threading
 from types import TracebackType
 
 from executorch_tensorrt import _native
+from executorch_tensorrt.runtime.log import forward_messages
 
 
 class OptimizationProfileGuard:
@@ -58,6 +59,7 @@ class OptimizationProfileGuard:
         if thread != threading.get_ident():
             raise RuntimeError("an OptimizationProfileGuard ends on the thread where it began")
         _native.swap_request(previous)
+        forward_messages()
 
     def __repr__(self) -> str:
         return f"OptimizationProfileGuard({self._request!r})"

@@ -5,12 +5,13 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Sequence
-from pathlib import Path
 from typing import Any, Literal, get_args
 
 from executorch_tensorrt import _native
 from executorch_tensorrt._native import MethodMeta, Selection
-from executorch_tensorrt.files import write_atomically
+from executorch_tensorrt.files import program_file, write_atomically
+from executorch_tensorrt.runtime.log import forward_messages
+from executorch_tensorrt.runtime.state import EngineState
 
 ProfileLevel = Literal["off", "delegate", "phases", "layers"]
 ProfileFormat = Literal["etdump", "perfetto", "trex"]
@@ -68,6 +69,7 @@ class Module:
         etdump: Record ExecuTorch's events for :meth:`write_etdump`. ``None`` records when ``profile_level`` is given
             and not ``"off"``.
         load_mode: ``"mmap"`` (pages come in on use), ``"file"`` (read at once) or ``"mlock"`` (mapped and locked).
+        state: The buffers that engines own, to share them with another module. ``None`` makes a state of its own.
 
     Raises:
         FileNotFoundError: There is no file at that path.
@@ -85,19 +87,22 @@ class Module:
         profile_path_prefix: str | os.PathLike[str] | None = None,
         etdump: bool | None = None,
         load_mode: LoadMode = "mmap",
+        state: EngineState | None = None,
     ) -> None:
         options = _load_options(optimization_profile, profile_level, profile_format, profile_path_prefix)
         if etdump is None:
             etdump = profile_level not in (None, "off")
         if isinstance(program, (bytes, bytearray, memoryview)):
             self._native = _native.Module(bytes(program), etdump, options)
-            return
-        path = os.fspath(program)
-        if Path(path).is_dir():
-            raise IsADirectoryError(f"'{path}' is a folder; give a .pte file")
-        if not Path(path).is_file():
-            raise FileNotFoundError(f"no program at '{path}'")
-        self._native = _native.Module(path, load_mode, etdump, options)
+        else:
+            self._native = _native.Module(str(program_file(program)), load_mode, etdump, options)
+        self._state = state or EngineState()
+        self._native.share_state(self._state.native)
+
+    @property
+    def state(self) -> EngineState:
+        """The buffers that the loaded methods' engines own (KV caches)."""
+        return self._state
 
     @property
     def method_names(self) -> list[str]:
@@ -128,7 +133,10 @@ class Module:
             ExecuTorchError: It cannot be loaded here, e.g. for want of its engine's runtime.
         """
         options = _load_options(optimization_profile, profile_level, profile_format, profile_path_prefix)
-        self._native.load_method(name, options)
+        try:
+            self._native.load_method(name, options)
+        finally:
+            forward_messages()
 
     def unload_method(self, name: str = "forward") -> bool:
         """Frees a method's memory and writes its engines' trace files. Its next call loads it again.
@@ -139,7 +147,10 @@ class Module:
         Raises:
             ValueError: The program has no such method.
         """
-        return self._native.unload_method(name)
+        try:
+            return self._native.unload_method(name)
+        finally:
+            forward_messages()
 
     def is_method_loaded(self, name: str = "forward") -> bool:
         """Whether the method's options are fixed."""
@@ -165,7 +176,10 @@ class Module:
         """
         torch = sys.modules.get("torch")
         torch_outputs = torch is not None and any(isinstance(value, torch.Tensor) for value in inputs)
-        return self._native.execute(name, inputs, torch_outputs)
+        try:
+            return self._native.execute(name, inputs, torch_outputs)
+        finally:
+            forward_messages()
 
     def forward(self, *inputs: Any) -> list[Any]:
         """Runs the method ``forward``; see :meth:`run_method`."""

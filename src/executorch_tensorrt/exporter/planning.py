@@ -1,0 +1,58 @@
+"""Memory planning that lets an engine's update of a buffer be the buffer."""
+
+# torch's graphs carry few types.
+# pyright: reportMissingTypeStubs=false, reportPrivateUsage=false, reportUnknownMemberType=false
+# pyright: reportUnknownVariableType=false, reportUnknownArgumentType=false
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Iterator
+from typing import Any, cast
+
+import torch
+from executorch.exir.delegate import executorch_call_delegate
+from executorch.exir.passes import MemoryPlanningPass
+from torch.export import ExportGraphSignature
+from torch.fx.passes.infra.pass_base import PassResult
+
+from executorch_tensorrt.exporter.backend import TensorRTBackend
+from executorch_tensorrt.exporter.blob import unpack_metadata
+
+
+class InPlaceMemoryPlanningPass(MemoryPlanningPass):
+    """ExecuTorch's memory planning, with the updates that engines write in place put where their buffers are.
+
+    ExecuTorch copies the update of a buffer into the buffer after the call. With both in one place it copies nothing.
+    `export` uses it; with `to_edge_transform_and_lower`, give it to `ExecutorchBackendConfig(memory_planning_pass=…)`.
+    """
+
+    def run(
+        self, graph_module: torch.fx.GraphModule, graph_signature: ExportGraphSignature | None = None
+    ) -> PassResult:
+        """See `MemoryPlanningPass`."""
+        result = super().run(graph_module, graph_signature)
+        for call in graph_module.graph.nodes:
+            for output, source in _aliases(graph_module, call):
+                buffer = cast(torch.fx.Node, call.args[1 + source])
+                for user in call.users:
+                    if user.target is operator.getitem and user.args[1] == output and buffer.op == "placeholder":
+                        spec, planned = user.meta["spec"], buffer.meta["spec"]
+                        spec.mem_id, spec.mem_offset = planned.mem_id, planned.mem_offset
+        return result
+
+
+def _aliases(module: torch.fx.GraphModule, call: torch.fx.Node) -> Iterator[tuple[int, int]]:
+    """Outputs of a delegate call that its engine writes in place of an argument, position to position."""
+    if call.op != "call_function" or call.target is not executorch_call_delegate:
+        return
+    lowered: Any = getattr(module, cast(str, cast(torch.fx.Node, call.args[0]).target))
+    if lowered.backend_id != TensorRTBackend.__name__:
+        return
+    metadata = unpack_metadata(lowered.processed_bytes)
+    if "state" in metadata["executorch_tensorrt"]:
+        return
+    inputs = [item["name"] for item in metadata["io_bindings"] if item["is_input"]]
+    outputs = [item["name"] for item in metadata["io_bindings"] if not item["is_input"]]
+    for alias in metadata["aliased_io"]:
+        yield outputs.index(alias["output"]), inputs.index(alias["input"])

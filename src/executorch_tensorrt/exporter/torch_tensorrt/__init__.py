@@ -1,0 +1,1 @@
+"""Graphs that Torch-TensorRT compiled: their engines are wrapped, not built again."""
