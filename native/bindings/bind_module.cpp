@@ -48,19 +48,21 @@ class PyModule {
  public:
   PyModule(const std::string& path, const std::string& mode, bool etdump, nb::dict options)
       : options_(backend_options(options)) {
-    module_ = value_of(CheckedModule::open(path, load_mode(mode), etdump));
+    const CheckedModule::LoadMode load = load_mode(mode);
+    module_ = value_of(without_gil([&] { return CheckedModule::open(path, load, etdump); }));
   }
 
   PyModule(nb::bytes program, bool etdump, nb::dict options) : options_(backend_options(options)) {
     const void* data = program.data();
+    const std::size_t size = program.size();
     if (reinterpret_cast<std::uintptr_t>(data) % kAlignment == 0) {
       bytes_ = program;
     } else {
-      aligned_.reset(static_cast<std::uint8_t*>(::operator new[](program.size(), std::align_val_t{kAlignment})));
-      std::memcpy(aligned_.get(), data, program.size());
+      aligned_.reset(static_cast<std::uint8_t*>(::operator new[](size, std::align_val_t{kAlignment})));
+      std::memcpy(aligned_.get(), data, size);
       data = aligned_.get();
     }
-    module_ = value_of(CheckedModule::open(data, program.size(), etdump));
+    module_ = value_of(without_gil([&] { return CheckedModule::open(data, size, etdump); }));
   }
 
   std::vector<std::string> method_names() { return value_of(module_->method_names()); }
@@ -144,12 +146,19 @@ class PyModule {
     throw nb::value_error(("load_mode: got '" + name + "', allowed 'mmap', 'file', 'mlock'").c_str());
   }
 
+  template <typename Function>
+  static auto without_gil(Function&& function) -> decltype(function()) {
+    const nb::gil_scoped_release release;
+    return function();
+  }
+
   // Without the GIL, and one call at a time: ExecuTorch's Module is not thread-safe.
   template <typename Function>
   auto unlocked(Function&& function) -> decltype(function()) {
-    const nb::gil_scoped_release release;
-    const std::lock_guard<std::mutex> lock(mutex_);
-    return function();
+    return without_gil([&] {
+      const std::lock_guard<std::mutex> lock(mutex_);
+      return function();
+    });
   }
 
   Status execute_locked(const MethodInfo& info, const std::vector<EValue>& inputs, std::vector<OutputValue>& outputs) {

@@ -8,7 +8,6 @@
 #include "executorch_tensorrt/last_error.h"
 #include "executorch_tensorrt/profiling_control.h"
 #include "runtime/backend.h"
-#include "runtime/log.h"
 #include "runtime/request_scope.h"
 
 namespace nb = nanobind;
@@ -19,8 +18,6 @@ namespace executorch_tensorrt {
 void bind_runtime(nb::module_& m) {
   m.def("backend_is_registered", &backend_is_registered,
         "Whether this library's delegate answers to 'TensorRTBackend' in this process.");
-  m.def("silence_log", &silence_log,
-        "Drops what ExecuTorch logs in this process, for programs whose own messages say it.");
   m.def("tracing_compiled_in", &tracing_compiled_in, "Whether delegates can give events to an event tracer.");
   m.def("engine_runtimes", &engine_runtimes, "The engine kinds that can run in this process, sorted.");
   m.def(
