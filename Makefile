@@ -8,11 +8,12 @@ PIP_FLAGS := --disable-pip-version-check --no-input -q
 NATIVE := CMakeLists.txt pyproject.toml \
   $(shell find native tests/native benchmarks/native -name '*.cpp' -o -name '*.h' -o -name CMakeLists.txt)
 
-.PHONY: demo test lint format build lock bench clean help
+.PHONY: demo test sanitize lint format build lock bench clean help
 
 help:
 	@echo "make demo     semantic search with MiniLM: export, run both profiles, show where the time went"
 	@echo "make test     all tests"
+	@echo "make sanitize native tests and fuzzers under sanitizers; needs clang++"
 	@echo "make lint     formatters, linters and the type checker, as CI runs them"
 	@echo "make format   rewrite the sources the way the formatters want them"
 	@echo "make bench    every benchmark in benchmarks/, results as JSON"
@@ -23,6 +24,22 @@ demo: build
 
 test: build
 	@$(BIN)/python -m pytest
+
+# AddressSanitizer's options: too large an allocation fails as it does without, and names need no tool of LLVM's.
+sanitize: build
+	@$(SANITIZED) -B build/address -DETRT_SANITIZE=address,undefined
+	@$(BIN)/cmake --build build/address --target etrt_core_tests etrt_runtime_tests etrt_thread_tests \
+		etrt_cpu_engine_tests etrt_guard_program etrt_thread_program etrt_fuzzers
+	@ASAN_OPTIONS=allocator_may_return_null=1:allow_addr2line=1 UBSAN_OPTIONS=print_stacktrace=1 \
+		LSAN_OPTIONS=suppressions=$(CURDIR)/tests/native/leaks.supp:print_suppressions=0 \
+		$(BIN)/python -m pytest tests/native tests/fuzz --build-dir build/address
+	@$(SANITIZED) -B build/thread -DETRT_SANITIZE=thread
+	@$(BIN)/cmake --build build/thread --target etrt_thread_tests etrt_thread_program
+	@$(BIN)/python -m pytest tests/native -k thread --build-dir build/thread
+
+SANITIZED = PATH="$(abspath $(BIN)):$$PATH" CXX=clang++ cmake -G Ninja -S . --log-level=WARNING -DETRT_TESTS=ON \
+	-DSKBUILD_PROJECT_VERSION=0 -DPython_EXECUTABLE="$(abspath $(BIN))/python" \
+	-Dnanobind_DIR="$$($(BIN)/python -m nanobind --cmake_dir)"
 
 lint: build
 	$(BIN)/ruff check .

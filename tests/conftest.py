@@ -23,10 +23,14 @@ def _no_guard_is_left() -> Iterator[None]:
     assert left == _native.Request(), f"the test left {left} as this thread's request"
 
 
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption("--build-dir", type=Path, default=REPOSITORY / "build" / "editable", help="of native tests")
+
+
 @pytest.fixture(scope="session")
-def build_dir() -> Path:
-    """The build folder of this checkout's editable install, with the native test programs."""
-    folder = REPOSITORY / "build" / "editable"
+def build_dir(request: pytest.FixtureRequest) -> Path:
+    """The build folder with the native test programs: this checkout's editable install, or one with sanitizers."""
+    folder = request.config.getoption("--build-dir").resolve()
     if not (folder / "CMakeCache.txt").is_file():
         pytest.skip(f"no native test programs in {folder}: run `make build`")
     return folder

@@ -6,7 +6,7 @@ import re
 
 import pytest
 
-from executorch_tensorrt.cli.declarations import parse_declarations
+from executorch_tensorrt.cli.declarations import parse_declarations, parse_engine_options
 from executorch_tensorrt.inputs import Input, ShapeRange
 
 
@@ -74,3 +74,27 @@ def test_parse_declarations_takes_names() -> None:
 def test_parse_declarations_names_what_is_wrong(texts: list[str], told: str) -> None:
     with pytest.raises(ValueError, match=re.escape(told)):
         parse_declarations(texts)
+
+
+def test_parse_engine_options_reads_numbers_words_and_lists() -> None:
+    texts = [
+        "optimization_level=3",
+        "hardware_compatible=true",
+        "precision=fp16",
+        "target=8.9",
+        "target=12.0",
+        "path=a=b",
+    ]
+    assert parse_engine_options(texts) == {
+        "optimization_level": 3,
+        "hardware_compatible": True,
+        "precision": "fp16",
+        "target": ["8.9", "12.0"],
+        "path": "a=b",
+    }
+
+
+@pytest.mark.parametrize("text", ["precision", "=fp16", "precision="])
+def test_parse_engine_options_names_what_is_wrong(text: str) -> None:
+    with pytest.raises(ValueError, match=f"--engine-option is not valid: got '{text}', allowed NAME=VALUE"):
+        parse_engine_options([text])

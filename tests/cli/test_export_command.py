@@ -132,6 +132,15 @@ def test_export_gives_json_and_an_etrecord(source: Path, tmp_path: Path, etrt: E
     assert all(spec["torchtrt_profile_level"] == b"phases" for spec in specs)
 
 
+def test_export_builds_tensorrt_rtx_engines(source: Path, tmp_path: Path, etrt: Etrt) -> None:
+    pytest.importorskip("tensorrt_rtx")
+    output = tmp_path / "add.pte"
+    options = ("--engine", "tensorrt_rtx", "--engine-option", "compute_capability=8.9")
+    result = etrt("export", f"{source}:Add", "-o", output, "--input", "float32[1:2:4|5:6:8,3]", *options)
+    assert "tensorrt_rtx" in result.stdout
+    assert "for compute capability 8.9" in " ".join(etrt("inspect", output).stdout.split())
+
+
 def test_export_keeps_blocks_that_are_too_small_outside(source: Path, tmp_path: Path, etrt: Etrt) -> None:
     options = ("--input", "float32[2,4]", "--min-block-size", 5)
     result = etrt("export", f"{source}:Add", "-o", tmp_path / "add.pte", *options)
@@ -162,6 +171,11 @@ ADD_INPUT = ("--input", "float32[2,4]")
         ("{source}:Add", (), "has no declared inputs: got no --input"),
         ("{source}:Add", ("--input", "float32[9:1:2]"), "min_shape above opt_shape: got 9 > 1"),
         ("{source}:Add", (*ADD_INPUT, "--engine", "abacus"), "got 'abacus', allowed 'cpu'"),
+        (
+            "{source}:Add",
+            (*ADD_INPUT, "--engine-option", "precision=fp16"),
+            "unknown entry: got 'precision', allowed none",
+        ),
         ("{source}:Add", (*ADD_INPUT, "--min-block-size", "0"), "0 is not in the range x>=1"),
         ("{source}:Add", (*ADD_INPUT, "--profiling", "deep"), "'deep' is not one of"),
         ("{source}:Branching", ("--input", "float32[1:2:9]"), "was narrowed when the model was traced"),

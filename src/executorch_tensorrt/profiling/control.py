@@ -6,6 +6,7 @@ import os
 
 from executorch_tensorrt import _native
 from executorch_tensorrt._native import ProfilingState
+from executorch_tensorrt.runtime.log import forward_messages
 
 
 def set_profiling(level: str, *, format: str = "etdump", path_prefix: str | os.PathLike[str] = "") -> None:
@@ -20,7 +21,10 @@ def set_profiling(level: str, *, format: str = "etdump", path_prefix: str | os.P
     Raises:
         ValueError: a value is wrong, or the folder cannot be written; nothing has changed.
     """
-    _native.set_profiling(level, format, os.fspath(path_prefix))
+    try:
+        _native.set_profiling(level, format, os.fspath(path_prefix))
+    finally:
+        forward_messages()
 
 
 def clear_profiling() -> None:

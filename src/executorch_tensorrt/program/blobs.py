@@ -184,7 +184,9 @@ def blobs_of(method: Method) -> list[EngineBlob | DamagedBlob]:
 
 
 def verify_engines(path: str | os.PathLike[str]) -> None:
-    """Reads a `.pte` file and compares every engine's bytes with the id that its exporter gave it; loading does not.
+    """Reads a `.pte` file and compares every engine's bytes with the id that its exporter gave it.
+
+    Loading does so for small engines of kind cpu alone.
 
     Raises:
         FileNotFoundError: there is no file at that path.
