@@ -34,7 +34,7 @@ sys.path.insert(0, str(REPOSITORY / "tests"))
 
 from model_zoo import MODELS, ZooModel, differences, make
 
-ROUNDS = 3
+ROUNDS = 1
 SIDES = ("xnnpack", "cpu")
 RTX_OPTIONS = {"compute_capability": "8.9"}
 CODE = "import json, sys, models; print(json.dumps(models.measure(*sys.argv[1:])))"

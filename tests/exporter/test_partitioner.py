@@ -12,10 +12,11 @@ from executorch.exir.backend.partitioner import Partitioner
 from executorch.exir.delegate import executorch_call_delegate
 from export_cases import assert_matches_eager, corners, model_of, ranges, rows
 from torch.export import Dim, ExportedProgram
+from torch.fx.experimental.symbolic_shapes import ShapeEnv
 from torch.utils._sympy.value_ranges import ValueRanges
 
 from executorch_tensorrt import Input
-from executorch_tensorrt.exporter import TensorRTPartitioner
+from executorch_tensorrt.exporter import TensorRTPartitioner, export
 from executorch_tensorrt.exporter.backend import EVENTS
 from executorch_tensorrt.exporter.blob import unpack_metadata
 
@@ -229,6 +230,13 @@ def test_partitioner_keeps_batches_that_convolutions_ask_about() -> None:
     item = rows((1, 2, 4), (5, 20, 32), tail=(3, 8, 8))
     edge = lower(program, TensorRTPartitioner([item], torch_executed_ops=["aten.relu"]))
     assert_matches_eager(net, edge.to_executorch().buffer, corners([item]))
+
+
+def test_partitioner_leaves_torch_as_it_was(split: EdgeProgramManager) -> None:
+    """The program's dims keep their ranges from then on; those of others go on being narrowed where they must."""
+    assert not ShapeEnv._suppress_guards_tls()
+    with pytest.raises(ValueError, match="was narrowed"):
+        export(model_of(lambda self, x: x * 2 if x.shape[0] > 8 else x), [rows((2, 16, 64))])
 
 
 def test_partitioner_refuses_what_lowering_got_wrong() -> None:
