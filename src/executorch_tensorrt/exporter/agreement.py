@@ -94,11 +94,10 @@ class Agreement:
 @contextmanager
 def _unchanged(model: torch.nn.Module, program: ExportedProgram) -> Generator[None]:
     """Undo what a call writes into buffers; model and program may share them."""
-    states = (dict(model.named_buffers()), program.state_dict, program.constants)
-    found = [
-        state[name] for name in program.graph_signature.buffers_to_mutate.values() for state in states if name in state
-    ]
-    kept = [(buffer, buffer.clone()) for buffer in found if isinstance(buffer, torch.Tensor)]
+    # Which of them are written is not known before the program is decomposed.
+    names = program.graph_signature.buffers
+    found = [state[name] for name in names for state in (program.state_dict, program.constants) if name in state]
+    kept = [(buffer, buffer.clone()) for buffer in [*model.buffers(), *found] if isinstance(buffer, torch.Tensor)]
     try:
         yield
     finally:
