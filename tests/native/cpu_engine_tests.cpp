@@ -1,9 +1,8 @@
 // The CPU engine of the blobs given as arguments, when host memory runs out and when bytes are damaged. ExecuTorch's
 // and XNNPACK's own code is among what finds no memory here, as far as it uses operator new.
-#define BOOST_TEST_MODULE cpu_engine
 #include <executorch/extension/tensor/tensor_ptr_maker.h>
 
-#include <boost/test/included/unit_test.hpp>
+#include <boost/test/unit_test.hpp>
 #include <fstream>
 #include <iterator>
 #include <string>
