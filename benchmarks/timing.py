@@ -13,8 +13,9 @@ import statistics
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Mapping
-from importlib.metadata import version
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
+from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
 
@@ -22,17 +23,24 @@ REPOSITORY = Path(__file__).resolve().parents[1]
 BUILD = REPOSITORY / "build" / "bench"
 
 
-def interleaved_us(sides: Mapping[str, Callable[[], object]], *, rounds: int, calls: int) -> dict[str, float]:
-    """Median microseconds of a call of each side; a round times `calls` calls of every side in turn."""
+def interleaved_us(
+    sides: Mapping[str, Callable[[], object]], *, rounds: int, calls: int, after: Callable[[], object] = lambda: None
+) -> dict[str, float]:
+    """Median microseconds of a call of each side; a round times `calls` calls of every side in turn.
+
+    `after` follows the calls of a side, outside of their time.
+    """
     samples: dict[str, list[float]] = {name: [] for name in sides}
     for call in sides.values():
         call()
+        after()
     for _ in range(rounds):
         for name, call in sides.items():
             begin = time.perf_counter_ns()
             for _ in range(calls):
                 call()
             samples[name].append((time.perf_counter_ns() - begin) / calls / 1000)
+            after()
     return {name: statistics.median(values) for name, values in samples.items()}
 
 
@@ -55,19 +63,44 @@ def _cpu_model() -> str:
     return platform.processor()
 
 
-def report(name: str, claim: str, figures: Mapping[str, Any]) -> None:
-    """Prints the figures: as text, or with --json as one JSON object that names the machine and the versions."""
+def options(claim: str) -> argparse.ArgumentParser:
+    """What every benchmark can be asked."""
     parser = argparse.ArgumentParser(description=claim)
     parser.add_argument("--json", action="store_true", help="print one JSON object")
     parser.add_argument("--output", type=Path, metavar="FILE", help="write the JSON object to FILE as well")
-    arguments = parser.parse_args()
+    return parser
+
+
+def _versions(packages: Sequence[str]) -> dict[str, str]:
+    """Of those that are installed: a machine that only runs programs lacks some."""
+    found: dict[str, str] = {}
+    for package in packages:
+        with suppress(PackageNotFoundError):
+            found[package] = version(package)
+    return found
+
+
+def report(
+    name: str,
+    claim: str,
+    figures: Mapping[str, Any],
+    arguments: argparse.Namespace | None = None,
+    machine: Mapping[str, Any] | None = None,
+) -> None:
+    """Prints the figures: as text, or with --json as one JSON object that names the machine and the versions."""
+    arguments = arguments or options(claim).parse_args()
     result = {
         "benchmark": name,
         "claim": claim,
         "figures": figures,
-        "machine": {"cpu": _cpu_model(), "cores": os.cpu_count(), "python": platform.python_version()},
-        "versions": {p: version(p) for p in ("executorch-tensorrt", "executorch", "torch")},
-        "command": f"python benchmarks/{Path(sys.argv[0]).name} --json",
+        "machine": {
+            "cpu": _cpu_model(),
+            "cores": os.cpu_count(),
+            "python": platform.python_version(),
+            **(machine or {}),
+        },
+        "versions": _versions(("executorch-tensorrt", "executorch", "torch")),
+        "command": f"python {Path(sys.argv[0]).resolve().relative_to(REPOSITORY)} --json",
     }
     text = json.dumps(result, indent=2)
     if arguments.output:

@@ -4,6 +4,7 @@
 #include <executorch/runtime/core/evalue.h>
 #include <executorch/runtime/platform/runtime.h>
 
+#include <array>
 #include <boost/test/unit_test.hpp>
 #include <memory>
 #include <vector>
@@ -12,6 +13,7 @@
 #include "executorch_tensorrt/profiling_control.h"
 #include "fake_engine.h"
 #include "runtime/engine_handle.h"
+#include "runtime/request_scope.h"
 
 using namespace executorch_tensorrt;
 using namespace executorch_tensorrt::testing;
@@ -21,7 +23,8 @@ namespace {
 
 // A handle with one input and one output of up to 16 rows.
 struct Fixture {
-  explicit Fixture(ProfilingSettings profiling = {}) {
+  explicit Fixture(ProfilingSettings profiling = {}, const std::string& metadata = kFakeMetadata)
+      : blob(fake_blob(metadata)) {
     executorch::runtime::runtime_init();
     register_fake_engine();
     fake_log() = {};
@@ -40,7 +43,7 @@ struct Fixture {
     return handle->execute({args, 2}, tracer);
   }
 
-  std::string blob = fake_blob();
+  std::string blob;
   std::vector<float> input = std::vector<float>(32, 7.0f);
   std::vector<float> output = std::vector<float>(32, 0.0f);
   executorch::extension::TensorPtr y = executorch::extension::from_blob(output.data(), {16, 2});
@@ -123,6 +126,28 @@ BOOST_AUTO_TEST_CASE(alternating_profiles_set_nothing_twice) {
   BOOST_TEST(fake_log().set_input_shape == first.set_input_shape);
   BOOST_TEST(fake_log().set_output_address == first.set_output_address);
   BOOST_TEST(fake_log().enqueue == first.enqueue + 10);
+}
+
+BOOST_AUTO_TEST_CASE(a_file_with_one_profile_and_nothing_of_ours_runs_as_profile_0_does_and_never_switches) {
+  const auto counts_of = [](Fixture& f) {
+    for (const auto request : {Request{}, Request::pinned(0), Request::automatic()}) {
+      set_current_request(request);
+      for (const int rows : {1, 4, 4, 2, 2}) {
+        BOOST_TEST(f.run(rows).ok());
+      }
+    }
+    set_current_request({});
+    const FakeEngineLog& log = fake_log();
+    return std::array{log.contexts, log.set_input_shape,     log.infer, log.set_input_address, log.set_output_address,
+                      log.enqueue,  log.contexts_with_layers};
+  };
+  Fixture two_profiles;
+  const auto expected = counts_of(two_profiles);
+  register_fake_engine("tensorrt", {*ProfileTable::create({"x"}, {{{{1, 2, 4}, {2, 2, 2}}}}), {}});
+  Fixture old({}, R"({"io_bindings":[{"name":"x","is_input":true},{"name":"y","is_input":false}]})");
+  BOOST_TEST((counts_of(old) == expected));
+  BOOST_TEST(fake_log().contexts == 1);
+  register_engine_runtime("tensorrt", nullptr);
 }
 
 BOOST_AUTO_TEST_CASE(a_new_shape_is_set_and_inferred_again) {
