@@ -13,6 +13,8 @@ import models
 import pytest
 from edited_programs import engine_blob, with_metadata, with_range, with_record
 
+from executorch_tensorrt import _native
+
 if TYPE_CHECKING:
     from conftest import Etrt
 
@@ -98,6 +100,22 @@ def test_inspect_shows_one_profile_for_a_static_engine(programs: Path, etrt: Etr
     assert "Signature: static" in etrt("inspect", programs / "static_beside_dynamic.pte").stdout
 
 
+@pytest.fixture
+def no_gpu(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(_native, "device_memory_available", lambda: False)
+
+
+@pytest.mark.parametrize("available", [True, False])
+def test_inspect_says_that_an_engine_runs_where_its_runtime_and_a_gpu_are(
+    available: bool, etrt: Etrt, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(_native, "engine_runtimes", lambda: ["cpu", "tensorrt_rtx"])
+    monkeypatch.setattr(_native, "device_memory_available", lambda: available)
+    (method,) = report_of(etrt, TORCH_TENSORRT)["methods"]
+    assert method["delegates"][0]["engine"]["runs_here"] is available
+
+
+@pytest.mark.usefixtures("no_gpu")
 def test_inspect_says_what_a_program_of_torch_tensorrt_lacks(etrt: Etrt) -> None:
     output = etrt("inspect", TORCH_TENSORRT).stdout
     assert "id not recorded" in output
@@ -184,6 +202,7 @@ def test_check_is_silent_and_succeeds_without_findings(rows: Path, etrt: Etrt) -
     assert report_of(etrt, rows)["findings"] == []
 
 
+@pytest.mark.usefixtures("no_gpu")
 def test_check_does_not_fail_for_notes(etrt: Etrt) -> None:
     output = etrt("inspect", TORCH_TENSORRT, "--check").stdout
     assert "note: method 'forward' delegate 0 has an engine whose ranges are known to the engine alone" in output

@@ -60,7 +60,7 @@ def request_for(model: torch.nn.Module, rows: DimRange) -> BuildRequest:
     bindings = [Binding(name, "float32", (-1, 4), True) for name in signature.user_inputs]
     bindings += [Binding(name, "float32", (-1, width), False) for name, width in zip(("a", "b"), (4, 2), strict=True)]
     bounds = [[[rows, DimRange(4, 4, 4)]] * 3]
-    return BuildRequest(program, [{symbol.name: rows}], {}, bindings, bounds, {})
+    return BuildRequest(program, [{symbol.name: rows}], bindings, bounds, {})
 
 
 def test_inputs_that_give_nothing_or_only_their_shape_stay_inputs() -> None:

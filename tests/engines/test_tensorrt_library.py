@@ -12,14 +12,16 @@ import pytest
 import torch
 
 from executorch_tensorrt import Input, export
-from executorch_tensorrt.engines.tensorrt.library import load_library
+from executorch_tensorrt.engines.tensorrt.library import load_bindings, load_library
 
 
 @pytest.fixture(autouse=True)
 def _libraries_are_loaded_anew() -> Iterator[None]:
-    load_library.cache_clear()
+    for cached in (load_library, load_bindings):
+        cached.cache_clear()
     yield
-    load_library.cache_clear()
+    for cached in (load_library, load_bindings):
+        cached.cache_clear()
 
 
 class NoGpu:
@@ -78,7 +80,7 @@ def test_operator_set_is_one_that_the_parser_knows(version: str, opset: int, mon
 def test_building_from_onnx_needs_no_torch(run_python: Callable[..., subprocess.CompletedProcess[str]]) -> None:
     """A machine with the GPU but without torch can build."""
     result = run_python(
-        "import sys; from executorch_tensorrt.engines.tensorrt import library, network, options\n"
+        "import sys; from executorch_tensorrt.engines.tensorrt import build_requests, cache, network\n"
         "assert not {'torch', 'onnx', 'onnx_ir'} & set(sys.modules)"
     )
     assert result.returncode == 0, result.stderr

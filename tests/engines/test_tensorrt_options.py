@@ -10,12 +10,13 @@ from typing import Any
 import pytest
 
 from executorch_tensorrt.engines.tensorrt.options import BuildOptions, read_options
+from executorch_tensorrt.engines.tensorrt.target import Target
 
 MODULE = SimpleNamespace(ComputeCapability=SimpleNamespace(__members__={"NONE": 0, "SM75": 1, "SM89": 2, "SM120": 3}))
 
 
 def read(options: dict[str, Any], kind: str = "tensorrt_rtx") -> BuildOptions:
-    return read_options(SimpleNamespace(kind=kind, module=MODULE), options)  # type: ignore[arg-type]
+    return read_options(Target(kind, "10.9.0", MODULE), options)
 
 
 def test_options_have_defaults() -> None:

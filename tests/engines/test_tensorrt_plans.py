@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import logging
+import subprocess
 import sys
+from collections.abc import Callable
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -16,7 +18,7 @@ from engines.onnx_cases import assert_onnx_matches, export_rtx
 from engines.test_tensorrt_models import CASES
 from exporter.export_cases import model_of, rows
 
-from executorch_tensorrt import ExecuTorchError, Module, export
+from executorch_tensorrt import export
 from executorch_tensorrt.cli.contents import describe_program
 from executorch_tensorrt.demo import encoder
 from executorch_tensorrt.engines.tensorrt import network
@@ -60,11 +62,23 @@ def test_program_ties_layers_to_operators(block: Path) -> None:
     assert data.count(b'"node_aten_add_tensor_1":[') == 2
 
 
-def test_program_that_can_not_run_here_says_so(block: Path) -> None:
-    with pytest.raises(
-        ExecuTorchError, match="engine kind 'tensorrt_rtx' has no runtime on this machine.*engine=\"cpu\""
-    ):
-        Module(block).forward(torch.ones(2, 8))
+RUN = """
+import sys
+import numpy as np
+from executorch_tensorrt import Module
+Module(sys.argv[1]).forward(np.ones((2, 8), np.float32))
+"""
+
+
+def test_program_that_can_not_run_here_says_so(
+    block: Path, run_python: Callable[..., subprocess.CompletedProcess[str]], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("ETRT_CUDART", "/no/libcudart.so")
+    result = run_python(RUN, str(block))
+    assert "ExecuTorchError: method 'forward': CUDA can't be used here: no library of its runtime" in result.stderr
+    assert (
+        "tried /no/libcudart.so; install it, or name its file in the environment variable ETRT_CUDART" in result.stderr
+    )
 
 
 @pytest.mark.parametrize("capability", ["8.6", "8.9", "12.0"])

@@ -45,7 +45,7 @@ def edge(dtype: torch.dtype) -> tuple[Net, ExportedProgram, str]:
 def request(program: ExportedProgram, profiles: Sequence[dict[str, DimRange]]) -> BuildRequest:
     (name,) = program.graph_signature.user_inputs
     (node,) = (node for node in program.graph.nodes if node.name == name)
-    return BuildRequest(program, profiles, {}, [], [[ranges_of(node, profile)] for profile in profiles], {})
+    return BuildRequest(program, profiles, [], [[ranges_of(node, profile)] for profile in profiles], {})
 
 
 def run(engine: bytes, method: str, x: torch.Tensor) -> torch.Tensor:

@@ -8,6 +8,7 @@ import click
 
 from executorch_tensorrt import __version__, _native
 from executorch_tensorrt.cli.advise import advise_command
+from executorch_tensorrt.cli.build_engines import build_engines_command
 from executorch_tensorrt.cli.demo import demo_command
 from executorch_tensorrt.cli.doctor import doctor_command
 from executorch_tensorrt.cli.export import export_command
@@ -49,6 +50,7 @@ def app(ctx: click.Context, debug: bool) -> None:
 
 COMMANDS = (
     export_command,
+    build_engines_command,
     run_command,
     inspect_command,
     profile_command,

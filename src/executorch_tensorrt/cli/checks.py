@@ -24,7 +24,6 @@ _COMPUTE_MAJOR, _COMPUTE_MINOR = 75, 76
 
 def examine() -> dict[str, Any]:
     """Everything that the command shows. Nothing is changed, and a missing part is no error."""
-    runs = set(_native.engine_runtimes())
     packages = {name: _version(name) or "not installed" for name in _PACKAGES}
     return {
         "versions": {"python": platform.python_version(), **packages},
@@ -32,12 +31,24 @@ def examine() -> dict[str, Any]:
         "cuda": _cuda(),
         "libraries": [_library(name, files) for name, files in _LIBRARIES],
         "backend_registered": _native.backend_is_registered(),
-        "engines": [
-            {"kind": kind, "runs": kind in runs, "reason": "" if kind in runs else "no runtime for it is loaded"}
-            for kind in sorted({*_KINDS, *runs})
-        ],
+        "engines": _engines(),
         "tracing_compiled_in": _native.tracing_compiled_in(),
     }
+
+
+def runnable_kinds() -> set[str]:
+    """The engine kinds that run on this machine: all but "cpu" work on a GPU."""
+    kinds = set(_native.engine_runtimes())
+    return kinds if _native.device_memory_available() else kinds & {"cpu"}
+
+
+def _engines() -> list[dict[str, Any]]:
+    installed, runs = set(_native.engine_runtimes()), runnable_kinds()
+    reasons = {True: "it is installed, but CUDA can't be used here", False: "no runtime for it is loaded"}
+    return [
+        {"kind": kind, "runs": kind in runs, "reason": "" if kind in runs else reasons[kind in installed]}
+        for kind in sorted({*_KINDS, *installed})
+    ]
 
 
 def _version(package: str) -> str | None:

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from executorch_tensorrt import _native
+from executorch_tensorrt.cli.checks import runnable_kinds
 from executorch_tensorrt.profiling.declared import declare
 from executorch_tensorrt.program import Method, Value, read_program
 from executorch_tensorrt.program.blobs import DamagedBlob, EngineBlob, blobs_of
@@ -116,7 +117,7 @@ def _engine(blob: EngineBlob) -> dict[str, Any]:
         "bytes": len(blob.engine),
         "builder": blob.record.builder if blob.record else None,
         "signature": blob.signature if recorded else None,
-        "runs_here": not set(blob.header.engine_kinds).isdisjoint(_native.engine_runtimes()),
+        "runs_here": not runnable_kinds().isdisjoint(blob.header.engine_kinds),
         "target_platform": metadata.target_platform,
         "device_id": metadata.device_id,
         "hardware_compatible": metadata.hardware_compatible,

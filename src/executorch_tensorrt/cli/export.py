@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Generator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, get_args
 
@@ -41,6 +42,11 @@ An --input is written {declarations.GRAMMAR} For example, two inputs with one se
 @click.option("--input", "inputs", multiple=True, metavar="SPEC", help="One input, in order; see above.")
 @click.option("--engine", default="cpu", show_default=True, help="The engine kind.")
 @click.option("--engine-option", "engine_options", multiple=True, metavar="NAME=VALUE", help="Of the engine kind.")
+@click.option(
+    "--engine-cache",
+    type=click.Path(file_okay=False, path_type=Path),
+    help="Keep TensorRT engines in this folder, and ask in it for those that can't be built here.",
+)
 @click.option("--torch-executed-op", "torch_executed_ops", multiple=True, metavar="OP", help="Keep out of engines.")
 @click.option(
     "--min-block-size", type=click.IntRange(1), default=1, show_default=True, help="Operators worth an engine."
@@ -56,6 +62,7 @@ def export_command(
     inputs: tuple[str, ...],
     engine: str,
     engine_options: tuple[str, ...],
+    engine_cache: Path | None,
     torch_executed_ops: tuple[str, ...],
     min_block_size: int,
     profiling: str | None,
@@ -79,7 +86,7 @@ def export_command(
                 )
         from executorch_tensorrt import export
 
-        with user_errors():
+        with user_errors(), _engines_are_missing():
             program = export(
                 loaded.model,
                 given,
@@ -88,6 +95,7 @@ def export_command(
                 min_block_size=min_block_size,
                 profiling=profiling,
                 engine_options=options,
+                engine_cache=engine_cache,
                 generate_etrecord=etrecord is not None,
                 progress=step,
             )
@@ -99,6 +107,17 @@ def export_command(
         print_json(report)
     else:
         _show(report)
+
+
+@contextmanager
+def _engines_are_missing() -> Generator[None]:
+    """That engines have to be built elsewhere is told in one line; the exit code is 1."""
+    from executorch_tensorrt.engines.builder import EnginesMissingError
+
+    try:
+        yield
+    except EnginesMissingError as error:
+        raise click.ClickException(str(error)) from error
 
 
 def _report(program: ExportedEngineProgram, output: Path, etrecord: Path | None) -> dict[str, Any]:

@@ -8,12 +8,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, NamedTuple, Protocol, TypeAlias
+from pathlib import Path
+from typing import NamedTuple, Protocol, TypeAlias
 
 import torch
 from torch.export import ExportedProgram
 
-from executorch_tensorrt.exporter.blob import Binding
+from executorch_tensorrt.exporter.blob import PLATFORM, Binding
 from executorch_tensorrt.exporter.shapes import DimRange
 
 InputBounds: TypeAlias = "Sequence[Sequence[DimRange]]"
@@ -27,7 +28,6 @@ class BuildRequest:
     Attributes:
         program: the partition in the edge dialect. It is shared with the caller: do not change it.
         profiles: the range of each shape symbol, one mapping per optimization profile.
-        options: the exporter's `engine_options`.
         bindings: inputs in the order of the program's, then outputs. An engine with named bindings has these names.
         bounds: what the inputs may be in each optimization profile.
         aliases: outputs that the engine writes in place of an input: position among the outputs to that among the
@@ -36,7 +36,6 @@ class BuildRequest:
 
     program: ExportedProgram
     profiles: Sequence[Mapping[str, DimRange]]
-    options: Mapping[str, Any]
     bindings: Sequence[Binding]
     bounds: Sequence[InputBounds]
     aliases: Mapping[int, int]
@@ -54,6 +53,7 @@ class BuiltEngine:
         bounds: what the engine itself says it accepts in each optimization profile; None where it can't be asked here.
         builder: what built it, such as "TensorRT-RTX 1.7.1".
         hardware_compatible: whether it runs on other GPUs than the one that it was built for.
+        target_platform: the operating system and processor that it is for.
     """
 
     data: bytes
@@ -61,6 +61,27 @@ class BuiltEngine:
     bounds: Sequence[InputBounds] | None = None
     builder: str = ""
     hardware_compatible: bool = False
+    target_platform: str = PLATFORM
+
+
+class EnginesMissingError(RuntimeError):
+    """Engines have to be built on another machine, and were asked for in an engine cache.
+
+    Attributes:
+        cache: its folder.
+        target: the TensorRT to build them with.
+        count: how many.
+    """
+
+    def __init__(self, cache: Path, target: str, count: int) -> None:
+        requests = "1 build request" if count == 1 else f"{count} build requests"
+        super().__init__(
+            f"engines are missing: got {requests} in '{cache}', wanted the engines; run 'etrt build-engines {cache}' "
+            f"on a machine with {target} (take the folder there and back), then export again."
+        )
+        self.cache = cache
+        self.target = target
+        self.count = count
 
 
 class RefusedOperator(NamedTuple):
@@ -93,10 +114,6 @@ class EngineBuilder(Protocol):
     updates_in_place: bool
     """Whether its engines can write an output in place of an input."""
 
-    def check_options(self, options: Mapping[str, Any]) -> None:
-        """Raise ValueError for an `engine_options` entry that this kind does not take."""
-        ...
-
     def unsupported_reason(self, node: torch.fx.Node) -> str | None:
         """Why this engine can't run an edge operator; None if it can."""
         ...
@@ -109,6 +126,7 @@ class EngineBuilder(Protocol):
         """Build an engine with one optimization profile per entry of `request.profiles`.
 
         Raises:
+            EnginesMissingError: it has to be built elsewhere.
             OperatorsRefusedError: an engine with these operators can't be built; `unsupported_reason` did not know.
             RuntimeError: it can't be built.
         """

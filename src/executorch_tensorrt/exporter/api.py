@@ -19,7 +19,6 @@ import torch
 from executorch.exir import (
     EdgeCompileConfig,
     EdgeProgramManager,
-    ExecutorchBackendConfig,
     ExecutorchProgramManager,
     to_edge_transform_and_lower,
 )
@@ -34,7 +33,7 @@ from executorch_tensorrt.exporter.boundary import check_plan
 from executorch_tensorrt.exporter.examples import Inputs
 from executorch_tensorrt.exporter.leftovers import forget
 from executorch_tensorrt.exporter.partitioner import TensorRTPartitioner
-from executorch_tensorrt.exporter.planning import InPlaceMemoryPlanningPass
+from executorch_tensorrt.exporter.planning import planning_config
 from executorch_tensorrt.exporter.shape_env import sizes_of_one, unnarrowed
 from executorch_tensorrt.exporter.torch_tensorrt.wrapped import wrap_engines
 from executorch_tensorrt.exporter.tracing import declared_inputs, in_signature_order, trace
@@ -102,6 +101,9 @@ def export(
     partitioners: Sequence[Partitioner] = (),
     profiling: str | Mapping[str, str] | None = None,
     engine_options: Mapping[str, Any] | None = None,
+    engine_cache: str | os.PathLike[str] | None = None,
+    device: str | None = None,
+    host_io: bool = False,
     take_over_mutable_buffer: bool = False,
     generate_etrecord: bool = False,
     strict: bool = False,
@@ -121,6 +123,12 @@ def export(
         partitioners: further partitioners for what is left outside.
         profiling: what the engines trace by default: a level, or a dict; see `TensorRTPartitioner`.
         engine_options: options of the engine kind.
+        engine_cache: a folder that keeps TensorRT engines, so that none is built twice, and in which build requests are
+            left where engines can't be built; see `TensorRTPartitioner`.
+        device: "cuda:0" and so on: plan memory on that device: what passes between engines, and the inputs and outputs
+            of methods that engines read and write. Callers give and get device memory then; `Module` takes host arrays
+            as well, and copies them.
+        host_io: with `device`, leave the inputs and outputs of methods on the host; the program copies them.
         take_over_mutable_buffer: let engines own the buffers that the model updates; see `TensorRTPartitioner`.
         generate_etrecord: keep what `save_etrecord` needs.
         strict: trace with TorchDynamo, see `torch.export.export`.
@@ -129,6 +137,7 @@ def export(
     Raises:
         ValueError: the declared inputs are not valid, or do not fit the model.
         TypeError: an argument is not of the right kind.
+        RuntimeError: engines can't be built here; with `engine_cache`, all of them are asked for in it by then.
     """
     clock = _Clock(progress)
 
@@ -140,6 +149,8 @@ def export(
             min_block_size=min_block_size,
             profiling=profiling,
             engine_options=engine_options,
+            engine_cache=engine_cache,
+            device=device,
             take_over_mutable_buffer=take_over_mutable_buffer,
         )
 
@@ -151,8 +162,7 @@ def export(
             edge = _lower(programs, methods, partitioners, generate_etrecord)
         delegates = _delegates(edge)
         with clock.step("emit", "writing the program"), unnarrowed():
-            planning = ExecutorchBackendConfig(memory_planning_pass=InPlaceMemoryPlanningPass())
-            lowered = edge.to_executorch(planning)
+            lowered = edge.to_executorch(planning_config(edge, device, host_io))
             check_plan(lowered, {name: method.declared for name, method in methods.items()})
     forget([*programs.values(), *(edge.exported_program(name) for name in programs)])
     if not delegates:

@@ -17,7 +17,13 @@ from torch.export import ExportedProgram
 
 from executorch_tensorrt import _build_info
 from executorch_tensorrt.engines import engine_builder
-from executorch_tensorrt.engines.builder import BuildRequest, BuiltEngine, EngineBuilder, OperatorsRefusedError
+from executorch_tensorrt.engines.builder import (
+    BuildRequest,
+    BuiltEngine,
+    EngineBuilder,
+    EnginesMissingError,
+    OperatorsRefusedError,
+)
 from executorch_tensorrt.exporter.blob import BlobMetadata, engine_id, pack_blob
 from executorch_tensorrt.exporter.boundary import check_bounds, check_partitions
 from executorch_tensorrt.exporter.partition import Partition, range_fields
@@ -74,15 +80,31 @@ class TensorRTBackend(BackendDetails):
             for method, programs in edge_programs.items()
         }
         check_partitions({method: list(partitions.values()) for method, partitions in methods.items()})
+        delegates = _delegates(methods)
         return {
             method: [
-                _delegate(method, methods[method][index])
+                delegates[method][index]
                 if index in methods[method]
                 else namesake(cls).preprocess(program, compile_specs[method][index])
                 for index, program in enumerate(programs)
             ]
             for method, programs in edge_programs.items()
         }
+
+
+def _delegates(methods: dict[str, dict[int, Partition]]) -> dict[str, dict[int, PreprocessResult]]:
+    """The delegates of partitions. Before it fails for a missing engine, every engine that is missing was asked for."""
+    found: dict[str, dict[int, PreprocessResult]] = {method: {} for method in methods}
+    missing: list[EnginesMissingError] = []
+    for method, partitions in methods.items():
+        for index, partition in partitions.items():
+            try:
+                found[method][index] = _delegate(method, partition)
+            except EnginesMissingError as error:
+                missing.append(error)
+    if missing:
+        raise EnginesMissingError(missing[0].cache, missing[0].target, sum(error.count for error in missing))
+    return found
 
 
 def _delegate(method: str, partition: Partition) -> PreprocessResult:
@@ -92,7 +114,7 @@ def _delegate(method: str, partition: Partition) -> PreprocessResult:
         magic, metadata = magic_of(partition.wrapped), metadata_of(partition, partition.wrapped)
         record = {**_common(partition, built), **record_of(partition, partition.wrapped)}
     else:
-        builder = engine_builder(partition.kind)
+        builder = engine_builder(partition.kind, partition.options, partition.cache)
         try:
             built = _build(builder, partition)
         except OperatorsRefusedError as refusal:
@@ -100,7 +122,11 @@ def _delegate(method: str, partition: Partition) -> PreprocessResult:
             raise
         magic = builder.magic
         metadata = BlobMetadata(
-            partition.bindings, partition.aliased_io(), hardware_compatible=built.hardware_compatible
+            partition.bindings,
+            partition.aliased_io(),
+            hardware_compatible=built.hardware_compatible,
+            device_id=partition.device,
+            target_platform=built.target_platform,
         )
         record = _record(partition, built)
     check_bounds(method, partition, built.bounds)
@@ -113,7 +139,6 @@ def _build(builder: EngineBuilder, partition: Partition) -> BuiltEngine:
     request = BuildRequest(
         partition.program,
         partition.profiles,
-        partition.options,
         partition.bindings,
         partition.derived_bounds(),
         partition.aliases,

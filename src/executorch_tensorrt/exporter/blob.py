@@ -14,6 +14,9 @@ _HEADER = struct.Struct("<4sIIIQ8s")
 _ALIGNMENT = 16
 _RESERVED = b"\x01" + bytes(7)
 
+PLATFORM = f"linux_{platform.machine()}"
+"""What an engine that is built here runs on."""
+
 
 @dataclass(frozen=True)
 class Binding:
@@ -52,7 +55,7 @@ class BlobMetadata:
     hardware_compatible: bool = False
     device_id: int = 0
     serialized_metadata: str = ""
-    target_platform: str = f"linux_{platform.machine()}"
+    target_platform: str = PLATFORM
 
 
 def engine_id(engine: bytes) -> str:

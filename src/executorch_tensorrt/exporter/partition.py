@@ -10,6 +10,7 @@ import json
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any, cast
 
 import torch
@@ -19,6 +20,7 @@ from torch.export import ExportedProgram
 from executorch_tensorrt.engines.builder import InputBounds
 from executorch_tensorrt.exporter.blob import AliasedIo, Binding
 from executorch_tensorrt.exporter.buffers import OwnedBuffer, with_buffers_as_arguments
+from executorch_tensorrt.exporter.device import device_index
 from executorch_tensorrt.exporter.shapes import DimRange, ProfileTable, range_of, symbols_of, tensor_exprs
 from executorch_tensorrt.exporter.torch_tensorrt.wrapped import WrappedEngine, read_wrapped
 
@@ -26,6 +28,20 @@ from executorch_tensorrt.exporter.torch_tensorrt.wrapped import WrappedEngine, r
 ENGINE_SPEC = "etrt.engine"
 PROFILES_SPEC = "etrt.profiles"
 ALIASES_SPEC = "etrt.aliases"
+
+
+class EngineText(bytes):
+    """The value of `ENGINE_SPEC`. A program gets the bytes alone: the engine cache is a folder of this machine."""
+
+    cache: Path | None = None
+
+
+def engine_spec(kind: str, options: Mapping[str, Any], cache: Path | None) -> CompileSpec:
+    """What a partition's engine is asked for with."""
+    text = EngineText(json.dumps({"kind": kind, "options": options}).encode())
+    text.cache = cache
+    return CompileSpec(ENGINE_SPEC, text)
+
 
 # Torch-TensorRT's C++ reader finds its keys by searching the text for them.
 _RESERVED_NAMES = ("io_bindings", "aliased_io", "hardware_compatible", "device_id", "serialized_metadata")
@@ -44,9 +60,11 @@ class Partition:
         profiles: the engine's: the method's, or one if no input varies.
         kind: the engine kind.
         options: the exporter's `engine_options`.
+        cache: the folder of the engine cache, if there is one.
         aliases: outputs that are written in place of inputs, position to position.
         owned: the buffers that the engine owns; their inputs and outputs come after the others.
         wrapped: its engine, if that was built elsewhere.
+        device: the index of the CUDA device that its engine is for.
     """
 
     index: int
@@ -58,9 +76,11 @@ class Partition:
     profiles: Sequence[Mapping[str, DimRange]]
     kind: str
     options: Mapping[str, Any]
+    cache: Path | None
     aliases: Mapping[int, int]
     owned: Sequence[OwnedBuffer]
     wrapped: WrappedEngine | None = None
+    device: int = 0
 
     @staticmethod
     def read(index: int, program: ExportedProgram, compile_specs: Sequence[CompileSpec]) -> Partition:
@@ -86,9 +106,11 @@ class Partition:
             table.profiles if varies else table.profiles[:1],
             engine["kind"],
             engine["options"],
+            next((spec.value.cache for spec in compile_specs if isinstance(spec.value, EngineText)), None),
             {outputs.index(nodes[output]): inputs.index(nodes[source]) for output, source in pairs},
             owned,
             wrapped,
+            device_index(compile_specs),
         )
 
     @property

@@ -8,7 +8,9 @@ from __future__ import annotations
 
 import json
 import logging
+import os
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from pathlib import Path
 from typing import Any, cast
 
 import torch
@@ -23,8 +25,9 @@ from executorch_tensorrt.engines.builder import OperatorsRefusedError
 from executorch_tensorrt.exporter.backend import TensorRTBackend
 from executorch_tensorrt.exporter.binding import bind_inputs, tensor_inputs
 from executorch_tensorrt.exporter.buffers import TAG, aliases_by_tag, tag_owned
+from executorch_tensorrt.exporter.device import device_specs
 from executorch_tensorrt.exporter.graph_checks import check_lowered, check_values
-from executorch_tensorrt.exporter.partition import ALIASES_SPEC, ENGINE_SPEC, PROFILES_SPEC
+from executorch_tensorrt.exporter.partition import ALIASES_SPEC, PROFILES_SPEC, engine_spec
 from executorch_tensorrt.exporter.shape_env import keep_ranges
 from executorch_tensorrt.exporter.shapes import ProfileTable, tensor_exprs
 from executorch_tensorrt.exporter.sizes import DeferredTags
@@ -54,6 +57,10 @@ class TensorRTPartitioner(Partitioner):
         profiling: what the engines trace unless they are loaded with other options: a level ("off", "delegate",
             "phases" or "layers"), or a dict with `level`, `format` ("etdump", "perfetto", "trex") and `path_prefix`.
         engine_options: options of the engine kind.
+        engine_cache: a folder that keeps TensorRT engines, so that none is built twice; it is made if it is missing.
+            Where engines can't be built, build requests are left in it, and lowering stops with RuntimeError.
+        device: "cuda:0" and so on: plan the engines' inputs and outputs in the memory of that device; what passes from
+            engine to engine stays there. None: on the host, from where engines on a GPU copy them in each call.
         take_over_mutable_buffer: let engines own the buffers that the method updates (KV caches): they keep them
             between calls, and no call copies them. Else they stay in the program's own memory, where engines update
             them in place if they can.
@@ -72,18 +79,23 @@ class TensorRTPartitioner(Partitioner):
         min_block_size: int = 1,
         profiling: str | Mapping[str, str] | None = None,
         engine_options: Mapping[str, Any] | None = None,
+        engine_cache: str | os.PathLike[str] | None = None,
+        device: str | None = None,
         take_over_mutable_buffer: bool = False,
     ) -> None:
         super().__init__()
         if type(min_block_size) is not int or min_block_size < 1:
             raise ValueError(f"min_block_size is not valid: got {min_block_size!r}, allowed an int from 1; correct it.")
-        self._builder = engine_builder(engine)
         self._options = dict(engine_options or {})
-        self._builder.check_options(self._options)
+        self._cache = None if engine_cache is None else Path(engine_cache)
+        if self._cache is not None and self._cache.exists() and not self._cache.is_dir():
+            raise ValueError(f"engine_cache is no folder: got '{self._cache}', which is a file; name a folder.")
+        self._builder = engine_builder(engine, self._options, self._cache)
         self._inputs = inputs
         self._excluded = frozenset(op_name(op) for op in torch_executed_ops)
         self._min_block_size = min_block_size
         self._profiling = _profiling_specs(profiling)
+        self._device = device_specs(device, engine)
         if take_over_mutable_buffer and not self._builder.updates_in_place:
             raise ValueError(
                 f"take_over_mutable_buffer is not for every engine: got engine {engine!r}, allowed 'cpu'; leave it off."
@@ -137,7 +149,7 @@ class TensorRTPartitioner(Partitioner):
         if self._owns_buffers:
             tag_owned(exported_program)
         aliases = aliases_by_tag(exported_program) if self._builder.updates_in_place else {}
-        specs = self._compile_specs(table.to_json())
+        specs = [*self._compile_specs(table.to_json()), *self._device]
         tags = {
             tag: DelegationSpec(TensorRTBackend.__name__, specs + _alias_specs(aliases.get(tag)))
             for tag in (f"tensorrt_{index}" for index in range(len(blocks)))
@@ -192,12 +204,8 @@ class TensorRTPartitioner(Partitioner):
         return Support(self._builder, self._excluded, self._refused)
 
     def _compile_specs(self, table: str, wrapped: bool = False) -> list[CompileSpec]:
-        engine = {"kind": "", "options": {}} if wrapped else {"kind": self._builder.kind, "options": self._options}
-        specs = [
-            CompileSpec(ENGINE_SPEC, json.dumps(engine).encode()),
-            CompileSpec(PROFILES_SPEC, table.encode()),
-        ]
-        return specs + self._profiling
+        engine = engine_spec("", {}, None) if wrapped else engine_spec(self._builder.kind, self._options, self._cache)
+        return [engine, CompileSpec(PROFILES_SPEC, table.encode()), *self._profiling]
 
 
 def _alias_specs(pairs: Sequence[tuple[str, str]] | None) -> list[CompileSpec]:

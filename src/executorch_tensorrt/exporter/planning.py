@@ -1,4 +1,4 @@
-"""Memory planning that lets an engine's update of a buffer be the buffer."""
+"""Memory planning: an engine's update of a buffer is the buffer, and values may lie on a CUDA device."""
 
 # torch's graphs carry few types.
 # pyright: reportMissingTypeStubs=false, reportPrivateUsage=false, reportUnknownMemberType=false
@@ -7,13 +7,15 @@
 from __future__ import annotations
 
 import operator
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any, cast
 
 import torch
+from executorch.exir import EdgeProgramManager, ExecutorchBackendConfig
 from executorch.exir.delegate import executorch_call_delegate
 from executorch.exir.passes import MemoryPlanningPass
-from torch.export import ExportGraphSignature
+from executorch.exir.passes.propagate_device_config import PropagateDeviceConfig
+from torch.export import ExportedProgram, ExportGraphSignature
 from torch.fx.passes.infra.pass_base import PassResult
 
 from executorch_tensorrt.exporter.backend import TensorRTBackend
@@ -56,3 +58,32 @@ def _aliases(module: torch.fx.GraphModule, call: torch.fx.Node) -> Iterator[tupl
     outputs = [item["name"] for item in metadata["io_bindings"] if not item["is_input"]]
     for alias in metadata["aliased_io"]:
         yield outputs.index(alias["output"]), inputs.index(alias["input"])
+
+
+def planning_config(edge: EdgeProgramManager, device: str | None, host_io: bool) -> ExecutorchBackendConfig:
+    """How to plan a program's memory: with a device and no host I/O, callers give and get device memory."""
+    if device is None or host_io:
+        return ExecutorchBackendConfig(memory_planning_pass=InPlaceMemoryPlanningPass())
+    return ExecutorchBackendConfig(
+        memory_planning_pass=InPlaceMemoryPlanningPass(alloc_graph_input=False, alloc_graph_output=False),
+        # ExecuTorch takes a dict of methods within a config for True.
+        propagate_device_config={
+            name: PropagateDeviceConfig(
+                skip_h2d_for_method_inputs=not _inputs_with_several_users(edge.exported_program(name)),
+                skip_d2h_for_method_outputs=True,
+            )
+            for name in edge.methods
+        },
+    )
+
+
+def _inputs_with_several_users(program: ExportedProgram) -> list[str]:
+    """Inputs that a delegate shares with others: ExecuTorch has these on the host, with a copy for the delegate."""
+    inputs = {node.name: node for node in program.graph.nodes if node.op == "placeholder"}
+    names = cast("Sequence[Any]", program.graph_signature.user_inputs)
+    found: list[str] = []
+    for node in (inputs[name] for name in names if isinstance(name, str)):
+        users: list[torch.fx.Node] = list(node.users)
+        if len(users) > 1 and any(user.target is executorch_call_delegate for user in users):
+            found.append(node.name)
+    return found

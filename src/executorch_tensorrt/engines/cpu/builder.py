@@ -37,14 +37,17 @@ _log = logging.getLogger(__name__)
 
 
 class CpuEngineBuilder:
-    """Builds engines of kind `cpu`."""
+    """Builds engines of kind `cpu`.
+
+    Raises:
+        ValueError: there are options; it has none.
+    """
 
     kind = "cpu"
     magic = b"ETC1"
     updates_in_place = True
 
-    def check_options(self, options: Mapping[str, Any]) -> None:
-        """The CPU engine has no options."""
+    def __init__(self, options: Mapping[str, Any] | None = None) -> None:
         if options:
             raise ValueError(
                 f"engine_options has an unknown entry: got {', '.join(map(repr, options))}, allowed none for engine "

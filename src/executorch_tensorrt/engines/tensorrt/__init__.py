@@ -1,4 +1,5 @@
 """TensorRT's engine kinds: `tensorrt` and `tensorrt_rtx`.
 
-`library`, `network` and `options` know TensorRT alone, and run without torch. The rest makes ONNX models of partitions.
+What builds engines of ONNX models (`network`), or what an export asked for elsewhere (`build_requests`), knows TensorRT
+alone and runs without torch. The rest makes ONNX models of partitions.
 """

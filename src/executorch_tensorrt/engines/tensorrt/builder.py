@@ -9,18 +9,28 @@ from __future__ import annotations
 import operator
 import tempfile
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, cast
 
 import torch
 from torch.export import ExportedProgram
 
-from executorch_tensorrt.engines.builder import BuildRequest, BuiltEngine, OperatorsRefusedError, RefusedOperator
-from executorch_tensorrt.engines.tensorrt.library import load_library
+from executorch_tensorrt.engines.builder import (
+    BuildRequest,
+    BuiltEngine,
+    EnginesMissingError,
+    OperatorsRefusedError,
+    RefusedOperator,
+)
+from executorch_tensorrt.engines.tensorrt.cache import entry_for
+from executorch_tensorrt.engines.tensorrt.gpu import current_gpu
+from executorch_tensorrt.engines.tensorrt.job import MODEL, BuildJob
+from executorch_tensorrt.engines.tensorrt.library import Library, find_target
 from executorch_tensorrt.engines.tensorrt.network import BuildError, Plan, build_plan
 from executorch_tensorrt.engines.tensorrt.onnx_model import OnnxModel, make_onnx_model
 from executorch_tensorrt.engines.tensorrt.operators import Operators
-from executorch_tensorrt.engines.tensorrt.options import BuildOptions, read_options
+from executorch_tensorrt.engines.tensorrt.options import read_options, read_version, written_options
 from executorch_tensorrt.engines.tensorrt.translate import TranslationError
 from executorch_tensorrt.exporter.edge_to_aten import aten_op
 from executorch_tensorrt.exporter.shapes import DimRange
@@ -44,19 +54,27 @@ _PRESERVED = (
 
 
 class TensorRTEngineBuilder:
-    """Builds engines of kind `tensorrt` or `tensorrt_rtx`."""
+    """Builds engines of kind `tensorrt` or `tensorrt_rtx`, or asks for them in an engine cache.
+
+    Args:
+        kind: the engine kind.
+        options: the exporter's `engine_options`.
+        cache: the folder of an engine cache, if there is one.
+
+    Raises:
+        ValueError: the options are wrong.
+        RuntimeError: the engines can't be built here, and there is no cache to ask for them in.
+    """
 
     magic = b"TR01"
     updates_in_place = False
 
-    def __init__(self, kind: str) -> None:
+    def __init__(self, kind: str, options: Mapping[str, Any] | None = None, cache: Path | None = None) -> None:
         self.kind = kind
-        self._library = load_library(kind)
-        self._operators = Operators(self._library)
-
-    def check_options(self, options: Mapping[str, Any]) -> None:
-        """See `EngineBuilder.check_options`."""
-        read_options(self._library, options)
+        self._cache = cache
+        self._target = find_target(kind, read_version(options or {}), elsewhere=cache is not None)
+        self._options = read_options(self._target, options or {})
+        self._operators = Operators(self._target)
 
     def unsupported_reason(self, node: torch.fx.Node) -> str | None:
         """See `EngineBuilder.unsupported_reason`."""
@@ -69,11 +87,10 @@ class TensorRTEngineBuilder:
 
     def build(self, request: BuildRequest) -> BuiltEngine:
         """See `EngineBuilder.build`."""
-        options = read_options(self._library, request.options)
-        dtype = _DTYPES.get(options.precision) if self._library.strongly_typed else None
+        dtype = _DTYPES.get(self._options.precision) if self._target.strongly_typed else None
         try:
-            model = make_onnx_model(request, self._library.opset, dtype)
-            plan = self._plan(request, model, options)
+            model = make_onnx_model(request, self._target.opset, dtype)
+            plan = self._plan(request, model)
         except (TranslationError, BuildError) as error:
             operators = _blamed(request, error.reasons)
             if not operators:
@@ -87,23 +104,53 @@ class TensorRTEngineBuilder:
             plan.data,
             [_links(request, model)] * len(request.bounds),
             bounds,
-            builder=self._library.label + options.target,
-            hardware_compatible=options.hardware_compatible or self.kind == "tensorrt_rtx",
+            builder=plan.builder + self._options.target,
+            hardware_compatible=self._options.hardware_compatible or self.kind == "tensorrt_rtx",
+            target_platform=plan.platform,
         )
 
-    def _plan(self, request: BuildRequest, model: OnnxModel, options: BuildOptions) -> Plan:
-        names = [binding.name for binding in request.bindings if binding.is_input]
-        ranges = [dict(zip(names, bounds, strict=True)) for bounds in request.bounds]
-        dtypes = {binding.name: binding.dtype for binding in request.bindings}
+    def _plan(self, request: BuildRequest, model: OnnxModel) -> Plan:
         with tempfile.TemporaryDirectory(prefix="etrt-") as folder:
-            path = Path(folder) / "model.onnx"
-            model.save(path)
+            model.save(Path(folder) / MODEL)
             try:
-                return build_plan(self._library, path, ranges, dtypes, options)
+                return self._obtained(self._job(request, model), model, Path(folder))
             except BuildError as error:
                 origins = {**model.origins, **_output_nodes(request)}
                 reasons = {origins[name]: reason for name, reason in error.reasons.items() if name in origins}
                 raise BuildError(str(error), reasons) from error
+
+    def _obtained(self, job: BuildJob, model: OnnxModel, folder: Path) -> Plan:
+        """The engine of a job whose files are in a folder: from the cache, or built, or asked for."""
+        target, entry = self._target, entry_for(self._cache, job, folder) if self._cache is not None else None
+        if isinstance(target, Library):
+
+            def build() -> Plan:
+                return build_plan(target, folder / MODEL, job.profiles, job.dtypes, self._options, model.nodes)
+
+            return entry.plan_or_build(build) if entry is not None else build()
+        assert entry is not None
+        plan, refused = entry.plan(), entry.refused()
+        if plan is not None:
+            return plan
+        if refused is not None:
+            raise BuildError(*refused)
+        entry.put_request(job, folder)
+        raise EnginesMissingError(entry.folder.parent, target.label, 1)
+
+    def _job(self, request: BuildRequest, model: OnnxModel) -> BuildJob:
+        names = [binding.name for binding in request.bindings if binding.is_input]
+        operators = {node.name: str(aten_op(node.target)) for node in request.program.graph.nodes}
+        job = BuildJob(
+            self.kind,
+            self._target.version,
+            gpu="",
+            options=written_options(self.kind, self._options),
+            profiles=[dict(zip(names, bounds, strict=True)) for bounds in request.bounds],
+            dtypes={binding.name: binding.dtype for binding in request.bindings},
+            nodes=[(name, kind, operators.get(model.origins.get(name, ""), "")) for name, kind in model.nodes],
+        )
+        here = isinstance(self._target, Library) and job.is_for_one_gpu
+        return replace(job, gpu=current_gpu()) if here else job
 
 
 def _mask_of(node: torch.fx.Node) -> object:

@@ -7,14 +7,15 @@ from __future__ import annotations
 
 import importlib
 import logging
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import cache
 from typing import Any
 
+from executorch_tensorrt.engines.tensorrt.target import NAMES, Target, is_release_of
+
 _log = logging.getLogger(__name__)
 
-# An engine kind has the name of its Python module.
-_NAMES = {"tensorrt": "TensorRT", "tensorrt_rtx": "TensorRT-RTX"}
 _INSTALL = {
     "tensorrt": "install NVIDIA's tensorrt package of the version that the target machine has",
     "tensorrt_rtx": "pip install 'executorch-tensorrt[tensorrt]'",
@@ -22,82 +23,110 @@ _INSTALL = {
 
 
 @dataclass(frozen=True)
-class Library:
-    """One of the two, and a builder of it.
+class Bindings(Target):
+    """One of the two that is installed here.
 
     Attributes:
-        kind: the engine kind.
-        module: the Python module.
-        builder: its `Builder`.
         log: where its messages go.
     """
 
-    kind: str
-    module: Any
-    builder: Any
-    log: Any
+    log: Any = None
 
-    @property
-    def name(self) -> str:
-        """What it is called."""
-        return _NAMES[self.kind]
 
-    @property
-    def label(self) -> str:
-        """Its name and version."""
-        return f"{self.name} {self.module.__version__}"
+@dataclass(frozen=True)
+class Library(Bindings):
+    """One of the two that is installed here, and a builder of it.
 
-    @property
-    def opset(self) -> int:
-        """The newest ONNX operator set that the parser of this version and the exporter both know well."""
-        return 20 if self.kind == "tensorrt_rtx" or _major(self.module) >= 10 else 17
+    Attributes:
+        builder: its `Builder`.
+    """
 
-    @property
-    def strongly_typed(self) -> bool:
-        """Whether the types of a network are those of its model, so that precision is the model's business."""
-        return hasattr(self.module.NetworkDefinitionCreationFlag, "STRONGLY_TYPED")
-
-    @property
-    def narrows_int64(self) -> bool:
-        """Whether it has no int64, and its parser makes int32 of it."""
-        return "INT64" not in self.module.DataType.__members__
+    builder: Any = None
 
     def network(self) -> Any:
         """An empty network."""
         flags = self.module.NetworkDefinitionCreationFlag.__members__
         # Until version 10 a batch dim was implicit unless asked for.
-        names = ("STRONGLY_TYPED", "EXPLICIT_BATCH") if _major(self.module) < 10 else ("STRONGLY_TYPED",)
+        names = ("STRONGLY_TYPED", "EXPLICIT_BATCH") if self.major < 10 else ("STRONGLY_TYPED",)
         return self.builder.create_network(sum(1 << int(flags[name]) for name in names if name in flags))
 
 
 @cache
+def load_bindings(kind: str) -> Bindings:
+    """Import a kind's bindings; once, because TensorRT keeps the first logger that it gets.
+
+    Raises:
+        ImportError: they are not installed.
+        OSError: TensorRT itself is not.
+    """
+    module = importlib.import_module(kind)
+    return Bindings(kind, str(module.__version__), module, _logger(module))
+
+
+@cache
 def load_library(kind: str) -> Library:
-    """Import a kind's bindings and make a builder; once, because TensorRT keeps the first logger that it gets.
+    """Import a kind's bindings and make a builder.
 
     Raises:
         RuntimeError: they are not installed, or can't work on this machine.
     """
     try:
-        module = importlib.import_module(kind)
-    except ImportError as error:
+        bindings = load_bindings(kind)
+    except (ImportError, OSError) as error:
         raise RuntimeError(
-            f"engine '{kind}' can't be built here: got no Python module '{kind}' ({error}), wanted {_NAMES[kind]}; "
-            f"{_INSTALL[kind]}, or export with another engine."
+            f"engine '{kind}' can't be built here: got no Python module '{kind}' ({error}), wanted {NAMES[kind]}; "
+            f"{_INSTALL[kind]}, or export with engine_cache=DIR, or with another engine."
         ) from error
-    log = _logger(module)
     try:
-        builder = module.Builder(log)
+        builder = bindings.module.Builder(bindings.log)
     except Exception as error:
         raise RuntimeError(
-            f"engine '{kind}' can't be built here: got no builder from {_NAMES[kind]} {module.__version__} "
-            f"({log.text() or error}), wanted a machine with an NVIDIA GPU and its driver; export there, or with "
-            "another engine."
+            f"engine '{kind}' can't be built here: got no builder from {bindings.label} "
+            f"({bindings.log.text() or error}), wanted a machine with an NVIDIA GPU and its driver; export there, with "
+            "engine_cache=DIR, or with another engine."
         ) from error
-    return Library(kind, module, builder, log)
+    return Library(kind, bindings.version, bindings.module, bindings.log, builder)
 
 
-def _major(module: Any) -> int:
-    return int(str(module.__version__).partition(".")[0])
+def find_target(kind: str, version: str, elsewhere: bool) -> Target:
+    """The TensorRT to make engines for.
+
+    Args:
+        kind: the engine kind.
+        version: its version, or the first numbers of it; empty for the one that is here.
+        elsewhere: whether it may be on another machine.
+
+    Raises:
+        ValueError: it can only be elsewhere, and nothing says its version.
+        RuntimeError: it has to be here, and is not.
+    """
+    try:
+        library = load_library(kind)
+    except RuntimeError:
+        if not elsewhere:
+            raise
+        return _target_elsewhere(kind, version)
+    if is_release_of(library.version, version):
+        return library
+    if not elsewhere:
+        raise RuntimeError(
+            f"engine '{kind}' can't be built here: got {library.label}, wanted {NAMES[kind]} {version}; install that, "
+            "or export with engine_cache=DIR and build the engines where it is."
+        )
+    return Target(kind, version)
+
+
+def _target_elsewhere(kind: str, version: str) -> Target:
+    with suppress(ImportError, OSError):
+        here = load_bindings(kind)
+        if is_release_of(here.version, version):
+            return here
+    if kind == "tensorrt" and not version:
+        raise ValueError(
+            "engine_options tensorrt_version is missing: got none, and no TensorRT is installed here that has one, "
+            "allowed the version of the machine that builds the engines, such as '8.6' or '10.9'; add it."
+        )
+    return Target(kind, version)
 
 
 def _logger(module: Any) -> Any:
@@ -110,13 +139,15 @@ def _logger(module: Any) -> Any:
             self.errors: list[str] = []
 
         def log(self, severity: Any, msg: str) -> None:
-            if severity.name == "ERROR":
+            if severity.name in ("ERROR", "INTERNAL_ERROR"):
                 self.errors.append(msg)
             _log.log(levels.get(severity.name, logging.DEBUG), "%s: %s", severity.name.lower(), msg)
 
         def text(self) -> str:
             """The errors since the last call, in one line."""
-            found = dict.fromkeys(" ".join(error.split()) for error in self.errors if "checkMacros" not in error)
+            # These repeat what other errors say, unless there is no other.
+            telling = [error for error in self.errors if "checkMacros" not in error] or self.errors
+            found = dict.fromkeys(" ".join(error.split()) for error in telling)
             self.errors.clear()
             return "; ".join(found)
 

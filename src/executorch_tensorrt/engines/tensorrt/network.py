@@ -6,13 +6,16 @@
 from __future__ import annotations
 
 import logging
+import platform
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from executorch_tensorrt.engines.tensorrt.gpu import current_gpu
 from executorch_tensorrt.engines.tensorrt.library import Library
 from executorch_tensorrt.engines.tensorrt.options import BuildOptions, compute_capabilities
+from executorch_tensorrt.engines.tensorrt.tactics import leave_out_missing_libraries
 from executorch_tensorrt.files import replacing
 
 _log = logging.getLogger(__name__)
@@ -42,13 +45,22 @@ class BuildError(RuntimeError):
 
 
 class Plan(NamedTuple):
-    """A built engine, and for each optimization profile and input the ranges that it reports of itself.
+    """A built engine.
 
-    The latter is None where the engine can't be loaded, as on a machine without a GPU.
+    Attributes:
+        data: the engine.
+        bounds: for each optimization profile and input the ranges that it reports of itself; None where it can't be
+            loaded, as on a machine without a GPU.
+        builder: what built it: name and version.
+        platform: the operating system and processor that it runs on, such as "linux_x86_64".
+        gpu: the GPU that it was built on, where that is known.
     """
 
     data: bytes
     bounds: list[dict[str, list[Range]]] | None
+    builder: str
+    platform: str
+    gpu: str
 
 
 def refusals(library: Library, model: bytes, dtypes: Mapping[str, str]) -> list[Refusal]:
@@ -57,7 +69,7 @@ def refusals(library: Library, model: bytes, dtypes: Mapping[str, str]) -> list[
     parser = library.module.OnnxParser(network, library.log)
     parsed = parser.parse(model)
     library.log.text()
-    return _wrong_types(library, network, dtypes) if parsed else _refusals(parser)
+    return _wrong_types(library, network, dtypes) if parsed else _refusals(parser, ())
 
 
 def build_plan(
@@ -66,6 +78,8 @@ def build_plan(
     profiles: Sequence[Mapping[str, Sequence[Range]]],
     dtypes: Mapping[str, str],
     options: BuildOptions,
+    nodes: Sequence[tuple[str, str]] = (),
+    tell: Callable[[str], None] | None = None,
 ) -> Plan:
     """Build an engine.
 
@@ -75,6 +89,8 @@ def build_plan(
         profiles: for each optimization profile the range of each dim of each input.
         dtypes: the types that inputs and outputs must have, by name.
         options: the caller's choices.
+        nodes: the model's nodes in order: name and operator.
+        tell: called with the name of a phase when it begins; it is logged if None.
 
     Raises:
         BuildError: TensorRT refuses the model, or can't build an engine of it.
@@ -83,7 +99,7 @@ def build_plan(
     parser = library.module.OnnxParser(network, library.log)
     library.log.text()
     parsed = parser.parse_from_file(str(model))
-    found = _wrong_types(library, network, dtypes) if parsed else _refusals(parser)
+    found = _wrong_types(library, network, dtypes) if parsed else _refusals(parser, nodes)
     if found:
         text = "; ".join(f"{entry.operator or 'the model'}: {entry.reason}" for entry in found)
         raise BuildError(
@@ -102,9 +118,12 @@ def build_plan(
             profile.set_shape(name, *zip(*dims, strict=True) if dims else ((), (), ()))
         if config.add_optimization_profile(profile) < 0:
             raise BuildError(f"{library.label} refuses an optimization profile: got {ranges}: {library.log.text()}", {})
-    monitor = _monitor(library.module)
+    tell = tell or _log.info
+    monitor = _monitor(library.module, tell)
     if monitor is not None:
         config.progress_monitor = monitor
+    else:
+        tell("Building engine")
     plan = library.builder.build_serialized_network(network, config)
     if plan is None:
         text = library.log.text() or "nothing that says why"
@@ -115,7 +134,7 @@ def build_plan(
         )
     data = bytes(plan)
     keep_timings(config, options)
-    return Plan(data, reported_ranges(library, data))
+    return Plan(data, reported_ranges(library, data), library.label, f"linux_{platform.machine()}", current_gpu())
 
 
 def refusal_text(library: Library, refusal: Refusal) -> str:
@@ -134,14 +153,24 @@ def _words(text: str) -> list[str]:
     return re.findall(r"[\w.]+", re.sub(r"\{?ForeignNode\[[^]]*\]\}?", "", text))
 
 
-def _refusals(parser: Any) -> list[Refusal]:
-    found: list[Refusal] = []
-    for index in range(parser.num_errors):
-        error = parser.get_error(index)
-        # Version 8.6 tells a node's index alone.
-        node, operator = (error.node_name(), error.node_operator()) if hasattr(error, "node_name") else ("", "")
-        found.append(Refusal(node, operator, " ".join(error.desc().split())))
-    return found
+def _refusals(parser: Any, nodes: Sequence[tuple[str, str]]) -> list[Refusal]:
+    errors = [parser.get_error(index) for index in range(parser.num_errors)]
+    if any(not hasattr(error, "node_name") for error in errors):
+        return _refusals_of_version_8(parser, errors, nodes)
+    return [Refusal(error.node_name(), error.node_operator(), " ".join(error.desc().split())) for error in errors]
+
+
+def _refusals_of_version_8(parser: Any, errors: Sequence[Any], nodes: Sequence[tuple[str, str]]) -> list[Refusal]:
+    """It stops at the first node that it does not take, and tells the node's place alone."""
+    found: dict[str, Refusal] = {}
+    for error in errors:
+        place: int = error.node()
+        node, operator = nodes[place] if 0 <= place < len(nodes) else ("", "")
+        found[node] = Refusal(node, operator, " ".join(error.desc().split()))
+    for node, operator in nodes:
+        if node not in found and not parser.supports_operator(operator):
+            found[node] = Refusal(node, operator, "it has no such operator")
+    return list(found.values())
 
 
 def _wrong_types(library: Library, network: Any, wanted: Mapping[str, str]) -> list[Refusal]:
@@ -191,6 +220,7 @@ def configure(library: Library, options: BuildOptions) -> Any:
     if options.timing_cache_path is not None:
         file = Path(options.timing_cache_path)
         config.set_timing_cache(config.create_timing_cache(file.read_bytes() if file.exists() else b""), False)
+    leave_out_missing_libraries(trt, config)
     # Version 8.6 gives a profile to one context alone unless asked; later ones have no such switch.
     sharing = trt.PreviewFeature.__members__.get("PROFILE_SHARING_0806")
     if sharing is not None:
@@ -228,7 +258,7 @@ def reported_ranges(library: Library, plan: bytes) -> list[dict[str, list[Range]
     ]
 
 
-def _monitor(module: Any) -> Any:
+def _monitor(module: Any, tell: Callable[[str], None]) -> Any:
     """Tells of the outer phases of a build as they begin; None where a release has no progress monitor."""
     if not hasattr(module, "IProgressMonitor"):
         return None
@@ -242,7 +272,7 @@ def _monitor(module: Any) -> Any:
             if parent_phase is None:
                 self._outer.add(phase_name)
             if parent_phase is None or parent_phase in self._outer:
-                _log.info("%s", phase_name)
+                tell(phase_name)
 
         def phase_finish(self, phase_name: str) -> None:
             pass

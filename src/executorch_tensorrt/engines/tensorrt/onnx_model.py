@@ -36,6 +36,11 @@ class OnnxModel:
     model: ir.Model
     origins: Mapping[str, str]
 
+    @property
+    def nodes(self) -> list[tuple[str, str]]:
+        """Name and operator of its nodes, in order."""
+        return [(node.name or "", node.op_type) for node in self.model.graph]
+
     def save(self, path: Path) -> None:
         """Write the model, and its weights into a file beside it: neither has a limit of 2 GB then."""
         ir.save(self.model, path, external_data=f"{path.name}.data", size_threshold_bytes=_EXTERNAL_BYTES)

@@ -1,4 +1,7 @@
-"""Which operators can go into a TensorRT engine: each is converted and parsed alone, before anything is built."""
+"""Which operators can go into a TensorRT engine: each is converted and parsed alone, before anything is built.
+
+Where TensorRT is on another machine it is converted alone; what the parser there refuses comes back with the engines.
+"""
 
 # torch's graphs carry few types.
 # pyright: reportMissingTypeStubs=false, reportPrivateUsage=false, reportUnknownMemberType=false
@@ -19,6 +22,7 @@ from executorch_tensorrt.engines.tensorrt.alone import alone, used_parts
 from executorch_tensorrt.engines.tensorrt.library import Library
 from executorch_tensorrt.engines.tensorrt.network import DTYPES, refusal_text, refusals, shortened
 from executorch_tensorrt.engines.tensorrt.onnx_model import bind
+from executorch_tensorrt.engines.tensorrt.target import Target
 from executorch_tensorrt.engines.tensorrt.translate import TranslationError, to_aten, translate
 from executorch_tensorrt.exporter.edge_to_aten import aten_op
 from executorch_tensorrt.exporter.shape_env import unnarrowed
@@ -33,13 +37,10 @@ _CASTS = (torch.ops.aten._to_copy.default, torch.ops.dim_order_ops._to_dim_order
 class Operators:
     """Says of nodes why TensorRT can't run them, and remembers it for all that are alike."""
 
-    def __init__(self, library: Library) -> None:
-        self._library = library
+    def __init__(self, target: Target) -> None:
+        self._target = target
         self._known: dict[str, str | None] = {}
-        names = library.module.DataType.__members__
-        self._dtypes = {dtype for name, dtype in DTYPES.items() if name in names}
-        if library.narrows_int64:
-            self._dtypes.add("int64")
+        self._dtypes = {dtype for dtype in DTYPES.values() if dtype != "bfloat16" or target.has_bfloat16}
 
     def reason(self, node: torch.fx.Node) -> str | None:
         """Why a node stays outside; None if TensorRT takes it."""
@@ -53,24 +54,26 @@ class Operators:
         made = _dtypes(node)
         for dtype in sorted(given | made):
             if dtype not in self._dtypes:
-                return f"{self._library.name} has no {dtype}"
+                return f"{self._target.name} has no {dtype}"
             if dtype in _STORED and (dtype in made or aten_op(node.target) not in _CASTS):
-                return f"{self._library.name} can cast {dtype} to another type, and do nothing else with it"
+                return f"{self._target.name} can cast {dtype} to another type, and do nothing else with it"
         return None
 
     def _refusal(self, node: torch.fx.Node) -> str | None:
         program = alone(node)
         try:
             with torch.no_grad(), unnarrowed():
-                model = translate(to_aten(program), self._library.opset).model
+                model = translate(to_aten(program), self._target.opset).model
         except TranslationError as error:
             return str(error)
         except Exception as error:
             _log.info("no ONNX for %s: %s", node.format_node(), error)
             return f"the ONNX exporter fails on it: {shortened(str(error)) or type(error).__name__}"
         dtypes = _bind(model, program)
-        found = refusals(self._library, ir.to_proto(model).SerializeToString(), dtypes)
-        return refusal_text(self._library, found[0]) if found else None
+        if not isinstance(self._target, Library):
+            return None
+        found = refusals(self._target, ir.to_proto(model).SerializeToString(), dtypes)
+        return refusal_text(self._target, found[0]) if found else None
 
 
 def _bind(model: ir.Model, program: ExportedProgram) -> dict[str, str]:
