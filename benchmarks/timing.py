@@ -86,8 +86,12 @@ def report(
     figures: Mapping[str, Any],
     arguments: argparse.Namespace | None = None,
     machine: Mapping[str, Any] | None = None,
+    operands: str = "",
 ) -> None:
-    """Prints the figures: as text, or with --json as one JSON object that names the machine and the versions."""
+    """Prints the figures: as text, or with --json as one JSON object that names the machine and the versions.
+
+    `machine` is what else there is to say of it, `operands` what the script's command line needs.
+    """
     arguments = arguments or options(claim).parse_args()
     result = {
         "benchmark": name,
@@ -100,7 +104,7 @@ def report(
             **(machine or {}),
         },
         "versions": _versions(("executorch-tensorrt", "executorch", "torch")),
-        "command": f"python {Path(sys.argv[0]).resolve().relative_to(REPOSITORY)} --json",
+        "command": f"python {Path(sys.argv[0]).resolve().relative_to(REPOSITORY)} {operands}--json",
     }
     text = json.dumps(result, indent=2)
     if arguments.output:

@@ -1,0 +1,107 @@
+"""What becomes of small programs with damaged bytes: refused, run, or the end of the process.
+
+A copy has one to four bytes changed, chosen by its number alone. Copies are loaded and run one after the other in a
+process of their own, which the next copy's replaces where one ended it.
+"""
+
+from __future__ import annotations
+
+import random
+import resource
+import subprocess
+import sys
+import tempfile
+from collections import Counter
+from concurrent.futures import ProcessPoolExecutor
+from multiprocessing import get_context
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from soak import write_programs
+from timing import options, report
+
+from executorch_tensorrt import ExecuTorchError, Module
+from executorch_tensorrt._native import silence_log
+
+CLAIM = "Of 10,000 damaged copies of four small programs, about one in a thousand ends the process."
+CHUNK, SECONDS = 100, 600  # how many copies share a process, and for how long
+BYTES = 8 << 30  # of address space, for a copy that asks for more memory than there is
+
+
+def damaged(programs: list[Path], copy: int) -> tuple[bytes, list[int]]:
+    """A copy, and where it is damaged."""
+    data, chance = bytearray(programs[copy % len(programs)].read_bytes()), random.Random(copy)
+    places = [chance.randrange(len(data)) for _ in range(chance.randint(1, 4))]
+    for place in places:
+        data[place] ^= chance.randint(1, 255)
+    return bytes(data), places
+
+
+def outputs_of(program: bytes) -> list[bytes]:
+    """Of a call of each method with ones of the largest shape."""
+    module, outputs = Module(program, optimization_profile="auto"), []
+    for name in module.method_names:
+        module.load_method(name)
+        tensors = [value.tensor for value in module.method_meta(name).inputs]
+        inputs = [np.ones(tensor.sizes, tensor.dtype) if tensor else 1 for tensor in tensors]
+        outputs += [np.asarray(output).tobytes() for output in module.run_method(name, inputs)]
+    return outputs
+
+
+def try_copies(first: int, end: int, programs: list[Path]) -> None:
+    """Prints the outcome of each copy. What runs in the process of its own."""
+    silence_log()
+    resource.setrlimit(resource.RLIMIT_AS, (BYTES, BYTES))
+    expected = [outputs_of(program.read_bytes()) for program in programs]
+    for copy in range(first, end):
+        try:
+            outputs = outputs_of(damaged(programs, copy)[0])
+        except (ValueError, TypeError, MemoryError, ExecuTorchError):
+            print("refused", flush=True)
+        else:
+            print("ran_as_before" if outputs == expected[copy % len(programs)] else "ran_otherwise", flush=True)
+
+
+def outcomes(copies: int, programs: list[Path]) -> list[str]:
+    """One for each copy; `signal <n>` or `no end` for those that ended the process, or would not end."""
+    found: list[str] = []
+    while len(found) < copies:
+        until = min(len(found) + CHUNK, copies)
+        command = [sys.executable, __file__, "--try", str(len(found)), str(until), *map(str, programs)]
+        try:
+            result = subprocess.run(command, capture_output=True, text=True, timeout=SECONDS, check=False)
+            if result.returncode > 0:
+                sys.exit(result.stderr)
+            lines, fate = result.stdout.split(), f"signal {-result.returncode}"
+        except subprocess.TimeoutExpired as stopped:
+            lines, fate = bytes(stopped.stdout or b"").decode().split(), "no end"
+        found += lines
+        if len(found) < until:
+            found.append(fate)
+    return found
+
+
+def try_all(copies: int) -> dict[str, Any]:
+    with tempfile.TemporaryDirectory() as folder:
+        with ProcessPoolExecutor(1, get_context("spawn")) as writer:
+            writer.submit(write_programs, Path(folder)).result()
+        programs = sorted(Path(folder).glob("*.pte"))
+        found = outcomes(copies, programs)
+        ended = {
+            f"copy {k} of {programs[k % len(programs)].name}": f"{fate}, damaged at {damaged(programs, k)[1]}"
+            for k, fate in enumerate(found)
+            if " " in fate
+        }
+    counts = Counter(fate for fate in found if " " not in fate)
+    return {"copies": copies, **dict(sorted(counts.items())), "ended_the_process": len(ended), "how": ended}
+
+
+if __name__ == "__main__":
+    if sys.argv[1:2] == ["--try"]:
+        try_copies(int(sys.argv[2]), int(sys.argv[3]), [Path(name) for name in sys.argv[4:]])
+        sys.exit()
+    parser = options(CLAIM)
+    parser.add_argument("--copies", type=int, default=10_000, help="how many (default: 10000)")
+    arguments = parser.parse_args()
+    report("damaged_programs", CLAIM, try_all(arguments.copies), arguments)
