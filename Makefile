@@ -29,7 +29,7 @@ test: build
 sanitize: build
 	@$(SANITIZED) -B build/address -DETRT_SANITIZE=address,undefined
 	@$(BIN)/cmake --build build/address --target etrt_core_tests etrt_runtime_tests etrt_thread_tests \
-		etrt_cpu_engine_tests etrt_guard_program etrt_thread_program etrt_fuzzers
+		etrt_cpu_engine_tests etrt_cuda_tests etrt_guard_program etrt_thread_program etrt_fuzzers
 	@ASAN_OPTIONS=allocator_may_return_null=1:allow_addr2line=1 UBSAN_OPTIONS=print_stacktrace=1 \
 		LSAN_OPTIONS=suppressions=$(CURDIR)/tests/native/leaks.supp:print_suppressions=0 \
 		$(BIN)/python -m pytest tests/native tests/fuzz --build-dir build/address

@@ -3,10 +3,12 @@
 #include <executorch/runtime/core/exec_aten/util/dim_order_util.h>
 #include <nanobind/stl/string.h>
 
+#include <algorithm>
 #include <cstring>
 #include <stdexcept>
 
 #include "bindings/failure.h"
+#include "runtime/method_values.h"
 
 namespace nb = nanobind;
 
@@ -40,15 +42,6 @@ ScalarType scalar_type_of(nb::dlpack::dtype dtype) {
     }
   }
   return ScalarType::kUnknown;
-}
-
-nb::dlpack::dtype dlpack_dtype(ScalarType type) {
-  for (const auto& entry : kDtypes) {
-    if (entry.type == type) {
-      return {static_cast<std::uint8_t>(entry.code), entry.bits, 1};
-    }
-  }
-  throw std::invalid_argument("an output has an element type that DLPack does not know");
 }
 
 [[noreturn]] void wrong_type(const std::string& label, const nb::object& arg, const char* allowed) {
@@ -137,9 +130,31 @@ std::uint64_t number_bits(const std::string& label, const nb::object& arg, Scala
   return bits;
 }
 
+// `name` says what a type is called that is unknown.
+template <typename Name>
+void check_dtype(const std::string& label, ScalarType got, const TensorMeta& meta, Name&& name) {
+  if (got != meta.dtype) {
+    check(wrong_dtype(label, got != ScalarType::kUnknown ? std::string(to_string(got)) : name(), meta.dtype));
+  }
+}
+
+std::string name_of(nb::dlpack::dtype type) {
+  return "code " + std::to_string(type.code) + " of " + std::to_string(type.bits) + " bits";
+}
+
 }  // namespace
 
-InputArray InputArray::from(const std::string& label, const nb::object& arg, const TensorMeta& meta) {
+nb::dlpack::dtype dlpack_dtype(ScalarType type) {
+  for (const auto& entry : kDtypes) {
+    if (entry.type == type) {
+      return {static_cast<std::uint8_t>(entry.code), entry.bits, 1};
+    }
+  }
+  throw std::invalid_argument("an output has an element type that DLPack does not know");
+}
+
+InputArray InputArray::from(const std::string& label, const nb::object& arg, const TensorMeta& meta,
+                            std::optional<int> device) {
   InputArray input;
   if (is_number(arg)) {
     input.number_ = std::make_unique<std::uint64_t>(number_bits(label, arg, meta.dtype));
@@ -147,23 +162,36 @@ InputArray InputArray::from(const std::string& label, const nb::object& arg, con
     input.make_tensor(input.number_.get(), meta);
     return input;
   }
+  // Before DLPack, which costs more.
+  if (CudaArrayView view; device && view_cuda_array(label, arg, view)) {
+    input.owner_ = arg;
+    check_dtype(label, view.dtype, meta, [&] { return view.type_name; });
+    input.take_device_array(label, std::move(view), meta, device);
+    return input;
+  }
   input.owner_ = plain(arg);
   if (!nb::try_cast(input.owner_, input.array_)) {
-    wrong_type(label, arg, "a NumPy array of native byte order, a tensor with DLPack, or a number");
+    if (nb::hasattr(arg, "__cuda_array_interface__")) {
+      input.take_device_array(label, {}, meta, device);  // refused: the program has the input on the host
+    }
+    wrong_type(label, arg, "a NumPy array of native byte order, a tensor with DLPack, a CUDA array, or a number");
   }
-  if (input.array_.device_type() != nb::device::cpu::value) {
-    throw nb::value_error((label + ": got a tensor on a device, allowed CPU tensors").c_str());
-  }
-  if (const ScalarType got = scalar_type_of(input.array_.dtype()); got != meta.dtype) {
-    const auto type = input.array_.dtype();
-    check(wrong_dtype(label,
-                      got != ScalarType::kUnknown
-                          ? std::string(to_string(got))
-                          : "code " + std::to_string(type.code) + " of " + std::to_string(type.bits) + " bits",
-                      meta.dtype));
-  }
+  const nb::dlpack::dtype type = input.array_.dtype();
+  check_dtype(label, scalar_type_of(type), meta, [&] { return name_of(type); });
   for (std::size_t d = 0; d < input.array_.ndim(); ++d) {
     input.shape_.push_back(static_cast<std::int64_t>(input.array_.shape(d)));
+  }
+  if (input.array_.device_type() != nb::device::cpu::value) {
+    const int got = input.array_.device_type() == nb::device::cuda::value ? input.array_.device_id() : -1;
+    if (device && (got != *device || !is_dense(input.array_, meta.dim_order))) {
+      throw nb::value_error((label + ": got a tensor on " +
+                             (got < 0 ? "a device" : "CUDA device " + std::to_string(got)) +
+                             ", allowed a contiguous one on CUDA device " + std::to_string(*device) + " or on the CPU")
+                                .c_str());
+    }
+    input.take_device_array(label, {const_cast<void*>(input.array_.data()), std::move(input.shape_), {}, meta.dtype},
+                            meta, device);
+    return input;
   }
   check(check_bounds(label, input.shape_, meta));
   if (!is_dense(input.array_, meta.dim_order)) {
@@ -174,11 +202,30 @@ InputArray InputArray::from(const std::string& label, const nb::object& arg, con
   return input;
 }
 
-void InputArray::make_tensor(const void* data, const TensorMeta& meta) {
+void InputArray::take_device_array(const std::string& label, CudaArrayView view, const TensorMeta& meta,
+                                   std::optional<int> device) {
+  if (!device) {
+    throw nb::value_error((label + ": got a tensor on a device, allowed CPU tensors, since the program has this input "
+                                   "on the host; export with device=\"cuda:0\" to give device tensors")
+                              .c_str());
+  }
+  on_device_ = true;
+  shape_ = std::move(view.shape);
+  check(check_bounds(label, shape_, meta));
+  if (view.data == nullptr && std::find(shape_.begin(), shape_.end(), 0) == shape_.end()) {
+    throw nb::value_error((label + ": got a device array at address 0, allowed one that has memory").c_str());
+  }
+  make_tensor(view.data, meta, *device);
+}
+
+void InputArray::make_tensor(const void* data, const TensorMeta& meta, int device) {
   // The bounds of the method have been checked, so dims fit ExecuTorch's 32 bits.
   const std::vector<executorch::aten::SizesType> sizes(shape_.begin(), shape_.end());
+  using executorch::runtime::etensor::DeviceType;
+  const executorch::aten::Device place(on_device_ ? DeviceType::CUDA : DeviceType::CPU,
+                                       static_cast<executorch::runtime::etensor::DeviceIndex>(device));
   tensor_ = executorch::extension::make_tensor_ptr(sizes, const_cast<void*>(data), meta.dim_order, {},
-                                                   static_cast<executorch::aten::ScalarType>(meta.dtype));
+                                                   static_cast<executorch::aten::ScalarType>(meta.dtype), place);
 }
 
 EValue scalar_input(const std::string& label, const nb::object& arg, Tag tag) {
@@ -208,31 +255,37 @@ EValue scalar_input(const std::string& label, const nb::object& arg, Tag tag) {
   }
 }
 
-OutputValue copy_output(const EValue& value) {
-  if (value.isInt()) return value.toInt();
-  if (value.isDouble()) return value.toDouble();
-  if (value.isBool()) return value.toBool();
-  if (!value.isTensor()) return std::monostate{};
+Result<OutputValue> copy_output(const EValue& value, const std::shared_ptr<void>& block) {
+  if (value.isInt()) return OutputValue(value.toInt());
+  if (value.isDouble()) return OutputValue(value.toDouble());
+  if (value.isBool()) return OutputValue(value.toBool());
+  if (!value.isTensor()) return OutputValue(std::monostate{});
   const executorch::aten::Tensor& tensor = value.toTensor();
-  OutputTensor out{nullptr, {}, {}, static_cast<ScalarType>(tensor.scalar_type())};
+  const auto dtype = static_cast<ScalarType>(tensor.scalar_type());
+  std::vector<std::size_t> shape;
   for (const auto dim : tensor.sizes()) {
-    out.shape.push_back(static_cast<std::size_t>(dim));
+    shape.push_back(static_cast<std::size_t>(dim));
   }
+  if (block) {
+    return OutputValue(DeviceArray{block, std::move(shape), dtype, tensor.device_index()});
+  }
+  OutputTensor out{nullptr, std::move(shape), {}, dtype};
   if (!executorch::runtime::is_contiguous_dim_order(tensor.dim_order().data(), tensor.dim_order().size())) {
     out.strides.assign(tensor.strides().begin(), tensor.strides().end());
   }
   const std::size_t nbytes = tensor.nbytes();
   out.data.reset(new std::uint8_t[nbytes > 0 ? nbytes : 1]);
-  if (nbytes > 0) {
-    std::memcpy(out.data.get(), tensor.const_data_ptr(), nbytes);
+  if (Status status = read_output(tensor, out.data.get()); !status.ok()) {
+    return status;
   }
-  return out;
+  return OutputValue(std::move(out));
 }
 
 nb::object to_python(OutputValue value, bool torch) {
   if (const auto* number = std::get_if<std::int64_t>(&value)) return nb::int_(*number);
   if (const auto* number = std::get_if<double>(&value)) return nb::float_(*number);
   if (const auto* flag = std::get_if<bool>(&value)) return nb::bool_(*flag);
+  if (const auto* array = std::get_if<DeviceArray>(&value)) return torch ? to_torch(*array) : nb::cast(*array);
   auto* tensor = std::get_if<OutputTensor>(&value);
   if (tensor == nullptr) return nb::none();
   std::uint8_t* data = tensor->data.release();

@@ -7,11 +7,14 @@
 #include <nanobind/ndarray.h>
 
 #include <memory>
+#include <optional>
 #include <string>
 #include <variant>
 #include <vector>
 
+#include "bindings/device_array.h"
 #include "core/scalar_type.h"
+#include "core/status.h"
 #include "runtime/method_info.h"
 
 namespace executorch_tensorrt {
@@ -19,21 +22,27 @@ namespace executorch_tensorrt {
 // A caller's array (NumPy, or anything with DLPack) or number, as a tensor. Not copied when it is contiguous.
 class InputArray {
  public:
-  // ValueError or TypeError, starting with `label`, unless `arg` is a CPU array that fits `meta`; a Python number
-  // becomes a 0-d tensor. The array is copied into the method's dim order if it is not in it.
-  static InputArray from(const std::string& label, const nanobind::object& arg, const TensorMeta& meta);
+  // ValueError or TypeError, starting with `label`, unless `arg` is an array that fits `meta`; a Python number becomes
+  // a 0-d tensor. An array on the host is copied into the method's dim order if it is not in it. Arrays on the CUDA
+  // device `device` are taken as they are; others, and any without a `device`, are refused.
+  static InputArray from(const std::string& label, const nanobind::object& arg, const TensorMeta& meta,
+                         std::optional<int> device);
 
   executorch::aten::Tensor tensor() const { return *tensor_; }
+  bool on_device() const { return on_device_; }
 
  private:
   InputArray() = default;
-  void make_tensor(const void* data, const TensorMeta& meta);
+  void make_tensor(const void* data, const TensorMeta& meta, int device = 0);
+  void take_device_array(const std::string& label, CudaArrayView view, const TensorMeta& meta,
+                         std::optional<int> device);
 
   nanobind::object owner_;
   nanobind::ndarray<nanobind::ro> array_;
   std::unique_ptr<std::uint64_t> number_;
   std::vector<std::int64_t> shape_;
   executorch::extension::TensorPtr tensor_;
+  bool on_device_ = false;
 };
 
 // For method inputs that are no tensors. TypeError, starting with `label`, on another kind.
@@ -47,12 +56,17 @@ struct OutputTensor {
   std::vector<std::int64_t> strides;  // in elements; empty for row-major
   ScalarType dtype;
 };
-using OutputValue = std::variant<std::monostate, OutputTensor, std::int64_t, double, bool>;
+using OutputValue = std::variant<std::monostate, OutputTensor, DeviceArray, std::int64_t, double, bool>;
 
-// Lists and strings, which no exported model returns, become None.
-OutputValue copy_output(const executorch::runtime::EValue& value);
+// Lists and strings, which no exported model returns, become None. With `block`, the device memory that the output lies
+// in, it stays there.
+Result<OutputValue> copy_output(const executorch::runtime::EValue& value, const std::shared_ptr<void>& block);
 
-// A NumPy array or, with `torch`, a torch tensor; NumPy has no bfloat16: that becomes a DLPack array.
+// A NumPy array or, with `torch`, a torch tensor; NumPy has no bfloat16: that becomes a DLPack array. What lies on a
+// device becomes a DeviceArray or a torch tensor there.
 nanobind::object to_python(OutputValue value, bool torch);
+
+// std::invalid_argument for a type that DLPack does not know.
+nanobind::dlpack::dtype dlpack_dtype(ScalarType type);
 
 }  // namespace executorch_tensorrt

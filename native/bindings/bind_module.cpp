@@ -104,13 +104,14 @@ class PyModule {
 
   nb::list execute(const std::string& name, const nb::sequence& args, bool torch_outputs) {
     const MethodInfo& info = method_info(name);
-    check(check_device(info));
     std::vector<InputArray> arrays;  // keeps the callers' arrays alive
     std::vector<EValue> inputs = convert_inputs(info, args, arrays);
+    const bool device_outputs =
+        std::any_of(arrays.begin(), arrays.end(), [](const InputArray& array) { return array.on_device(); });
     std::vector<OutputValue> outputs;
     SelectionCollector collector;
     // Outputs lie in the module's arena, so they are copied under the lock as well.
-    check(unlocked([&] { return execute_locked(info, inputs, outputs); }));
+    check(unlocked([&] { return execute_locked(info, std::move(inputs), device_outputs, outputs); }));
     last_selections_ = collector.take();
     nb::list out;
     for (OutputValue& output : outputs) {
@@ -161,24 +162,52 @@ class PyModule {
     });
   }
 
-  Status execute_locked(const MethodInfo& info, const std::vector<EValue>& inputs, std::vector<OutputValue>& outputs) {
-    if (!module_->is_method_loaded(info.name)) {
-      if (Status status = module_->load_method(info, options_); !status.ok()) {
-        return status;
-      }
+  // By input, the CUDA device that the program wants it on. Loads the method when it was never loaded.
+  const std::vector<std::optional<int>>& input_devices(const MethodInfo& info) {
+    const auto found = input_devices_.find(info.name);
+    if (found != input_devices_.end()) {
+      return found->second;
     }
-    const auto result = module_->execute(info, inputs);
+    check(check_device(info));
+    std::vector<std::optional<int>> devices(info.inputs.size());
+    check(unlocked([&] {
+      Status status = load_locked(info);
+      for (std::size_t i = 0; status.ok() && i < devices.size(); ++i) {
+        devices[i] = module_->values(info.name).input_device(i);
+      }
+      return status;
+    }));
+    return input_devices_.emplace(info.name, std::move(devices)).first->second;
+  }
+
+  Status load_locked(const MethodInfo& info) {
+    return module_->is_method_loaded(info.name) ? Status() : module_->load_method(info, options_);
+  }
+
+  Status execute_locked(const MethodInfo& info, std::vector<EValue> inputs, bool device_outputs,
+                        std::vector<OutputValue>& outputs) {
+    // Another thread may have unloaded it.
+    if (Status status = load_locked(info); !status.ok()) {
+      return status;
+    }
+    const auto result = module_->execute(info, std::move(inputs));
     if (!result.ok()) {
       return result.status();
     }
-    for (const EValue& value : *result) {
-      outputs.push_back(copy_output(value));
+    const MethodValues& values = module_->values(info.name);
+    for (std::size_t o = 0; o < result->size(); ++o) {
+      auto output = copy_output((*result)[o], device_outputs ? values.output_block(o) : nullptr);
+      if (!output.ok()) {
+        return output.status();
+      }
+      outputs.push_back(std::move(*output));
     }
     return {};
   }
 
   std::vector<EValue> convert_inputs(const MethodInfo& info, const nb::sequence& args,
                                      std::vector<InputArray>& arrays) {
+    const std::vector<std::optional<int>>& devices = input_devices(info);
     const std::size_t count = nb::len(args);
     if (count != info.inputs.size()) {
       throw nb::value_error(("method '" + info.name + "': got " + std::to_string(count) + " inputs, allowed " +
@@ -198,7 +227,7 @@ class PyModule {
       if (!info.inputs[i].tensor) {
         throw nb::value_error((label + " is damaged in the program").c_str());
       }
-      arrays.push_back(InputArray::from(label, arg, *info.inputs[i].tensor));
+      arrays.push_back(InputArray::from(label, arg, *info.inputs[i].tensor, devices[i]));
       values.emplace_back(arrays.back().tensor());
     }
     return values;
@@ -210,8 +239,9 @@ class PyModule {
   std::unique_ptr<CheckedModule> module_;
   // Guards module_. Taken without the GIL: its holder may run for long, and an engine may need the GIL.
   std::mutex mutex_;
-  std::map<std::string, MethodInfo> infos_;  // guarded by the GIL
-  std::vector<Selection> last_selections_;   // guarded by the GIL
+  std::map<std::string, MethodInfo> infos_;                               // guarded by the GIL
+  std::vector<Selection> last_selections_;                                // guarded by the GIL
+  std::map<std::string, std::vector<std::optional<int>>> input_devices_;  // by method; guarded by the GIL
 };
 
 }  // namespace

@@ -1,9 +1,10 @@
-#include <executorch/runtime/core/device_allocator.h>
 #include <nanobind/stl/pair.h>
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/vector.h>
 
 #include "bindings/bindings.h"
+#include "bindings/python_engine.h"
+#include "device/device_allocator.h"
 #include "engines/registry.h"
 #include "executorch_tensorrt/last_error.h"
 #include "executorch_tensorrt/profiling_control.h"
@@ -19,13 +20,12 @@ void bind_runtime(nb::module_& m) {
   m.def("backend_is_registered", &backend_is_registered,
         "Whether this library's delegate answers to 'TensorRTBackend' in this process.");
   m.def("tracing_compiled_in", &tracing_compiled_in, "Whether delegates can give events to an event tracer.");
+  m.def("register_engine_runtime", &register_python_runtime, "kind"_a, "load"_a,
+        nb::sig("def register_engine_runtime(kind: str, load: collections.abc.Callable[..., typing.Any]) -> None"),
+        "Load engines of a kind with a function from now on, in place of the kind's runtime before.");
   m.def("engine_runtimes", &engine_runtimes, "The engine kinds that can run in this process, sorted.");
   m.def(
-      "device_memory_available",
-      [] {
-        using executorch::runtime::etensor::DeviceType;
-        return executorch::runtime::get_device_allocator(DeviceType::CUDA) != nullptr;
-      },
+      "device_memory_available", [] { return device_memory_status().ok(); },
       "Whether a program whose memory is planned on a GPU can be loaded in this process.");
 
   nb::class_<ProfilingState>(m, "ProfilingState", "The process-wide profiling control.")

@@ -6,6 +6,7 @@
 namespace executorch_tensorrt {
 
 void bind_core(nanobind::module_& m);     // core/blob.h, core/metadata.h, core/selection.h
+void bind_device(nanobind::module_& m);   // executorch_tensorrt/cuda_stream_guard.h, bindings/device_array.h
 void bind_log(nanobind::module_& m);      // runtime/log.h, executorch_tensorrt/last_error.h
 void bind_runtime(nanobind::module_& m);  // runtime/backend.h, runtime/request_scope.h, engines/registry.h
 void bind_state(nanobind::module_& m);    // executorch_tensorrt/engine_state.h

@@ -3,6 +3,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -33,9 +34,12 @@ struct CallRecord {
   std::size_t profile = 0;
   std::string request;
   bool ok = false;
-  std::vector<PhaseRecord> phases;  // the whole call first
+  std::vector<PhaseRecord> phases;  // as they ended: the whole call last
   LayerRecords layers;
   std::size_t layers_dropped = 0;
+  std::optional<std::uint64_t> device_ns;  // of an engine on a device: the work of the call
+  bool returned_early = false;             // before its work was done, as its caller asked
+  std::uint64_t enqueue_start = 0;         // in ticks
 };
 
 }  // namespace executorch_tensorrt

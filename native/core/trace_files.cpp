@@ -30,6 +30,18 @@ json::object call_args(const CallRecord& call) {
   return {{"call", call.number}, {"profile", call.profile}, {"request", call.request}};
 }
 
+// Of the slice of the whole call.
+json::object whole_call_args(const CallRecord& call) {
+  json::object args = call_args(call);
+  if (call.device_ns) {
+    args["device_ns"] = *call.device_ns;
+  }
+  if (call.returned_early) {
+    args["returned_early"] = true;
+  }
+  return args;
+}
+
 struct LayerTimes {
   std::size_t profile = 0;
   std::string name;
@@ -92,7 +104,9 @@ double sum(const std::vector<double>& values) {
   append(track_name(trace.process_id, kDeviceLayerTrack, engine + ": layers, device clock"));
   for (const CallRecord& call : trace.calls) {
     for (const PhaseRecord& phase : call.phases) {
-      append(slice(trace, phase.name, kPhaseTrack, phase.start, phase.end, call_args(call)));
+      const bool whole = &phase == &call.phases.back();
+      append(slice(trace, phase.name, kPhaseTrack, phase.start, phase.end,
+                   whole ? whole_call_args(call) : call_args(call)));
     }
     for (const LayerRecord& layer : call.layers) {
       const int track = layer.clock == Clock::kDevice ? kDeviceLayerTrack : kHostLayerTrack;

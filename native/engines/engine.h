@@ -3,6 +3,7 @@
 
 #include <cstddef>
 #include <memory>
+#include <optional>
 #include <string_view>
 #include <vector>
 
@@ -32,9 +33,12 @@ class ExecutionContext {
   // not take: the engine writes it to memory of its own.
   virtual Status set_output_address(std::size_t output, void* data, std::size_t nbytes) = 0;
 
-  // Appends one record per layer when `layers` is given and the context was made to collect them. A context that
-  // failed here is not used again.
-  virtual Status enqueue(LayerRecords* layers) = 0;
+  // On a device, puts the work on `stream`, a cudaStream_t, and returns; on the host, does it. Layers are timed when
+  // `collect_layers` is given and the context was made to collect them. A context that failed here is not used again.
+  virtual Status enqueue(void* stream, bool collect_layers) = 0;
+
+  // Appends one record per layer of the last enqueue(), whose work is done. Device times begin with 0, laid end to end.
+  virtual Status take_layers(LayerRecords& layers) = 0;
 };
 
 class Engine {
@@ -49,7 +53,17 @@ class Engine {
   // The element types that the engine itself reports, inputs then outputs in binding order; empty if it reports none.
   virtual std::vector<ScalarType> binding_types() const { return {}; }
 
-  // Contexts share one block of activation memory: one of them runs at a time. They must not outlive the engine.
+  // The CUDA device whose memory it works on, current whenever it is called; none for an engine on the host.
+  virtual std::optional<int> device() const { return std::nullopt; }
+
+  // Whether it has int32 where the blob has int64, because its TensorRT knows no int64.
+  virtual bool narrows_int64() const { return false; }
+
+  // How often memory that contexts use has moved: what was recorded of their work before is stale.
+  virtual std::size_t memory_moves() const { return 0; }
+
+  // Contexts share one block of activation memory: one of them runs at a time, and none while this is called. They must
+  // not outlive the engine.
   virtual Result<std::unique_ptr<ExecutionContext>> create_context(std::size_t profile, bool collect_layers) = 0;
 };
 

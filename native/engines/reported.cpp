@@ -7,12 +7,16 @@ namespace executorch_tensorrt {
 
 namespace {
 
-Status check_aliased_types(const EngineMetadata& metadata) {
+Status check_aliased_types(const EngineMetadata& metadata, bool narrows_int64) {
   for (const Binding& output : metadata.outputs) {
     if (!output.aliased_input) {
       continue;
     }
     const Binding& input = metadata.inputs[*output.aliased_input];
+    if (narrows_int64 && output.dtype == ScalarType::kInt64) {
+      return invalid_program("output '" + output.name +
+                             "' is written in place of an input: got dtype int64, which this TensorRT does not have");
+    }
     if (output.dtype != input.dtype) {
       return invalid_program("output '" + output.name + "' is written in place of input '" + input.name +
                              "' of another dtype: got " + std::string(to_string(output.dtype)) + ", allowed " +
@@ -46,13 +50,15 @@ Status take_over_reported(const Engine& engine, EngineMetadata& metadata) {
     Binding& binding = *bindings[k];
     if (binding.dtype == ScalarType::kUnknown) {
       binding.dtype = types[k];
+    } else if (engine.narrows_int64() && types[k] == ScalarType::kInt32 && binding.dtype == ScalarType::kInt64) {
+      continue;
     } else if (types[k] != ScalarType::kUnknown && types[k] != binding.dtype) {
       return invalid_program("binding '" + binding.name + "': the engine reports dtype " +
                              std::string(to_string(types[k])) + ", the program has " +
                              std::string(to_string(binding.dtype)));
     }
   }
-  return check_aliased_types(metadata);
+  return check_aliased_types(metadata, engine.narrows_int64());
 }
 
 }  // namespace executorch_tensorrt

@@ -23,7 +23,8 @@ class BoundContext {
   Status set_input_address(std::size_t input, const void* data);
   Status set_output_address(std::size_t output, void* data, std::size_t nbytes);
 
-  Status enqueue(LayerRecords* layers) { return context_->enqueue(layers); }
+  Status enqueue(void* stream, bool collect_layers) { return context_->enqueue(stream, collect_layers); }
+  Status take_layers(LayerRecords& layers) { return context_->take_layers(layers); }
 
  private:
   struct Output {

@@ -1,7 +1,6 @@
 #include "runtime/checked_module.h"
 
 #include <executorch/extension/data_loader/buffer_data_loader.h>
-#include <executorch/extension/tensor/tensor_ptr.h>
 
 #include <algorithm>
 #include <array>
@@ -16,7 +15,6 @@ namespace executorch_tensorrt {
 namespace {
 
 using executorch::extension::BufferDataLoader;
-using executorch::extension::Module;
 using executorch::runtime::BackendOption;
 using executorch::runtime::Error;
 using executorch::runtime::EValue;
@@ -53,8 +51,9 @@ Result<BackendOption> backend_option(std::string_view key, const std::variant<bo
 
 Result<std::unique_ptr<CheckedModule>> CheckedModule::open(const std::string& path, LoadMode mode, bool etdump) {
   auto tracer = make_tracer(etdump);
-  std::unique_ptr<CheckedModule> made(new CheckedModule(tracer.get()));
-  made->module_ = std::make_unique<Module>(path, mode, std::move(tracer));
+  auto memory = std::make_unique<MethodMemory>();
+  std::unique_ptr<CheckedModule> made(new CheckedModule(tracer.get(), memory.get()));
+  made->module_ = std::make_unique<OpenModule>(path, mode, std::move(tracer), std::move(memory));
   if (Status status = made->verify("'" + path + "'"); !status.ok()) {
     return status;
   }
@@ -63,9 +62,10 @@ Result<std::unique_ptr<CheckedModule>> CheckedModule::open(const std::string& pa
 
 Result<std::unique_ptr<CheckedModule>> CheckedModule::open(const void* data, std::size_t size, bool etdump) {
   auto tracer = make_tracer(etdump);
-  std::unique_ptr<CheckedModule> made(new CheckedModule(tracer.get()));
-  made->module_ =
-      std::make_unique<Module>(std::make_unique<BufferDataLoader>(data, size), nullptr, nullptr, std::move(tracer));
+  auto memory = std::make_unique<MethodMemory>();
+  std::unique_ptr<CheckedModule> made(new CheckedModule(tracer.get(), memory.get()));
+  made->module_ = std::make_unique<OpenModule>(std::make_unique<BufferDataLoader>(data, size), std::move(memory),
+                                               nullptr, std::move(tracer));
   if (Status status = made->verify("the program"); !status.ok()) {
     return status;
   }
@@ -121,34 +121,36 @@ Status CheckedModule::load_method(const MethodInfo& info, std::vector<BackendOpt
   (void)take_last_error();
   if (error == Error::Ok) {
     const EngineStateGuard guard(state_);
+    memory_->begin(info.name);
     error = module_->load_method(info.name, nullptr, nullptr, &map);
   }
-  if (error == Error::Ok) {
-    provide_unplanned_outputs(info);
+  if (error != Error::Ok) {
+    memory_->free(info.name);
+    return status_of("method '" + info.name + "' does not load", error);
   }
-  return status_of("method '" + info.name + "' does not load", error);
+  auto values = MethodValues::create(module_->method(info.name), info);
+  if (!values.ok()) {
+    unload_method(info.name);
+    return values.status();
+  }
+  values_[info.name] = std::move(*values);
+  return {};
 }
 
-// Outputs that the program planned no memory for are the caller's to provide; nobody else does that here.
-void CheckedModule::provide_unplanned_outputs(const MethodInfo& info) {
-  std::vector<std::vector<std::uint8_t>>& buffers = output_buffers_[info.name];
-  buffers.clear();
-  for (std::size_t o = 0; o < info.outputs.size(); ++o) {
-    if (!info.outputs[o].tensor || info.outputs[o].tensor->is_memory_planned) {
-      continue;
-    }
-    const TensorMeta& meta = *info.outputs[o].tensor;
-    buffers.emplace_back(std::max<std::size_t>(meta.nbytes, 1));
-    const std::vector<executorch::aten::SizesType> sizes(meta.sizes.begin(), meta.sizes.end());
-    const auto tensor = executorch::extension::make_tensor_ptr(sizes, buffers.back().data(), meta.dim_order, {},
-                                                               static_cast<executorch::aten::ScalarType>(meta.dtype));
-    // Refused for a constant or an input that the method returns: those have memory.
-    (void)module_->set_output(info.name, EValue(*tensor), o);
+bool CheckedModule::unload_method(const std::string& name) {
+  const bool unloaded = module_->unload_method(name);
+  if (unloaded) {
+    values_.erase(name);
+    memory_->free(name);
   }
+  return unloaded;
 }
 
-Result<std::vector<EValue>> CheckedModule::execute(const MethodInfo& info, const std::vector<EValue>& inputs) {
+Result<std::vector<EValue>> CheckedModule::execute(const MethodInfo& info, std::vector<EValue> inputs) {
   (void)take_last_error();
+  if (Status status = values_.at(info.name)->prepare(inputs); !status.ok()) {
+    return status;
+  }
   const auto failed = [&](Error error) { return status_of("method '" + info.name + "' failed", error); };
   auto result = module_->execute(info.name, inputs);
   if (!result.ok()) {

@@ -18,6 +18,8 @@
 #include "executorch_tensorrt/engine_state.h"
 #include "runtime/bounded_etdump.h"
 #include "runtime/method_info.h"
+#include "runtime/method_memory.h"
+#include "runtime/method_values.h"
 
 namespace executorch_tensorrt {
 
@@ -52,24 +54,33 @@ class CheckedModule {
   void share_state(const EngineState& state) { state_ = state; }
 
   // False when it was not loaded.
-  bool unload_method(const std::string& name) { return module_->unload_method(name); }
+  bool unload_method(const std::string& name);
 
   // Of a loaded method. Outputs stay valid until the next call.
   Result<std::vector<executorch::runtime::EValue>> execute(const MethodInfo& info,
-                                                           const std::vector<executorch::runtime::EValue>& inputs);
+                                                           std::vector<executorch::runtime::EValue> inputs);
+
+  // Of a loaded method.
+  const MethodValues& values(const std::string& name) const { return *values_.at(name); }
 
   // Null unless events are recorded.
   BoundedETDump* etdump() const { return etdump_; }
 
  private:
-  explicit CheckedModule(BoundedETDump* etdump) : etdump_(etdump) {}
+  CheckedModule(BoundedETDump* etdump, MethodMemory* memory) : etdump_(etdump), memory_(memory) {}
   Status verify(const std::string& what);
-  void provide_unplanned_outputs(const MethodInfo& info);
+
+  // With its methods.
+  struct OpenModule : executorch::extension::Module {
+    using Module::Module;
+    executorch::runtime::Method& method(const std::string& name) { return *methods_.at(name).method; }
+  };
 
   EngineState state_;
-  BoundedETDump* etdump_;                                                         // owned by module_
-  std::map<std::string, std::vector<std::vector<std::uint8_t>>> output_buffers_;  // by method; outlive module_
-  std::unique_ptr<executorch::extension::Module> module_;
+  BoundedETDump* etdump_;                                        // owned by module_
+  MethodMemory* memory_;                                         // owned by module_
+  std::map<std::string, std::unique_ptr<MethodValues>> values_;  // of loaded methods; outlive module_
+  std::unique_ptr<OpenModule> module_;
 };
 
 }  // namespace executorch_tensorrt

@@ -1,8 +1,7 @@
 #include "runtime/method_info.h"
 
-#include <executorch/runtime/core/device_allocator.h>
-
 #include "core/shape.h"
+#include "device/device_allocator.h"
 #include "engines/registry.h"
 #include "runtime/status_of.h"
 
@@ -16,7 +15,7 @@ using executorch::runtime::TensorInfo;
 std::string missing_device(const executorch::runtime::MethodMeta& meta) {
   for (std::size_t b = 0; b < meta.num_memory_planned_buffers(); ++b) {
     const auto device = meta.memory_planned_buffer_device(b);
-    if (device.ok() && !device->is_cpu() && executorch::runtime::get_device_allocator(device->type()) == nullptr) {
+    if (device.ok() && !device->is_cpu() && !device_memory_status().ok()) {
       return "cuda:" + std::to_string(device->index());  // ExecuTorch 1.5 knows no other
     }
   }
@@ -58,6 +57,9 @@ Error add_value(const executorch::runtime::Result<Tag>& tag, const executorch::r
   return Error::Ok;
 }
 
+// A damaged delegate has no name: ExecuTorch then gives what lies a few bytes after a null pointer.
+bool is_text(const char* name) { return reinterpret_cast<std::uintptr_t>(name) >= 4096; }
+
 std::string shape_text(const std::vector<std::int64_t>& dims) { return to_string(make_shape(dims)); }
 
 }  // namespace
@@ -79,8 +81,8 @@ Result<MethodInfo> describe_method(const executorch::runtime::MethodMeta& meta) 
   }
   for (std::size_t b = 0; b < meta.num_backends(); ++b) {
     const auto name = meta.get_backend_name(b);
-    if (!name.ok()) {
-      return damaged(name.error());
+    if (!name.ok() || !is_text(*name)) {
+      return damaged(name.ok() ? Error::InvalidProgram : name.error());
     }
     info.backends.emplace_back(*name);
   }
@@ -98,8 +100,7 @@ Status check_device(const MethodInfo& info) {
   }
   return {StatusCode::kNotSupported,
           "method '" + info.name + "' plans memory on '" + info.missing_device +
-              "', which this process does not have: got no device allocator, and runtimes for engines of kind " +
-              runtimes +
+              "': " + device_memory_status().message() + "; runtimes here are for engines of kind " + runtimes +
               "; run it on a machine with that device and TensorRT, or export the model with engine=\"cpu\""};
 }
 

@@ -61,6 +61,22 @@ Status read_profile_option(const BackendOption& option, DelegateOptions& out) {
   return wrong_value(kOptimizationProfileKey, describe(option), "'auto' or an index of 0 or more");
 }
 
+Status read_cuda_graphs_text(std::string_view text, DelegateOptions& out) {
+  out.use_cuda_graphs = text == "true" || text == "1";
+  return out.use_cuda_graphs || text == "false" || text == "0"
+             ? Status()
+             : wrong_value(kCudaGraphsKey, quoted(text), "'true' or 'false'");
+}
+
+Status read_cuda_graphs_option(const BackendOption& option, DelegateOptions& out) {
+  const auto* flag = std::get_if<bool>(&option.value);
+  if (flag == nullptr) {
+    return wrong_value(kCudaGraphsKey, describe(option), "true or false");
+  }
+  out.use_cuda_graphs = *flag;
+  return {};
+}
+
 // Which of the profiling keys `key` is, or kNumProfilingKeys.
 std::size_t profiling_key(std::string_view key) {
   std::size_t k = 0;
@@ -72,18 +88,20 @@ std::size_t profiling_key(std::string_view key) {
 
 Status given_twice(const std::string& key) { return invalid_argument("option '" + key + "' is given twice"); }
 
-Status read_compile_specs(executorch::runtime::ArrayRef<CompileSpec> specs, ProfilingSettings& out) {
-  std::array<bool, kNumProfilingKeys> seen{};
+Status read_compile_specs(executorch::runtime::ArrayRef<CompileSpec> specs, DelegateOptions& out) {
+  std::array<bool, kNumProfilingKeys + 1> seen{};
   for (const CompileSpec& spec : specs) {
+    const bool graphs = std::string_view(spec.key) == kCudaGraphsKey;
     const std::size_t k = profiling_key(spec.key);
-    if (k == kNumProfilingKeys) {
+    if (k == kNumProfilingKeys && !graphs) {
       continue;  // the exporter's, or Torch-TensorRT's
     }
     if (std::exchange(seen[k], true)) {
       return given_twice(spec.key);
     }
     const std::string_view text(static_cast<const char*>(spec.value.buffer), spec.value.nbytes);
-    if (Status status = kProfilingKeys[k].read(text, out); !status.ok()) {
+    if (Status status = graphs ? read_cuda_graphs_text(text, out) : kProfilingKeys[k].read(text, out.profiling);
+        !status.ok()) {
       return status;
     }
   }
@@ -94,9 +112,12 @@ Status read_load_option(const std::string& key, const BackendOption& option, Del
   if (key == kOptimizationProfileKey) {
     return read_profile_option(option, out);
   }
+  if (key == kCudaGraphsKey) {
+    return read_cuda_graphs_option(option, out);
+  }
   const std::size_t k = profiling_key(key);
   if (k == kNumProfilingKeys) {
-    std::string allowed = std::string("'") + kOptimizationProfileKey + "'";
+    std::string allowed = std::string("'") + kOptimizationProfileKey + "', '" + kCudaGraphsKey + "'";
     for (const auto& known : kProfilingKeys) {
       allowed += std::string(", '") + known.key + "'";
     }
@@ -112,7 +133,7 @@ Status read_load_option(const std::string& key, const BackendOption& option, Del
 Result<DelegateOptions> resolve_options(executorch::runtime::Span<const BackendOption> load_options,
                                         executorch::runtime::ArrayRef<CompileSpec> compile_specs) {
   DelegateOptions options;
-  if (Status status = read_compile_specs(compile_specs, options.profiling); !status.ok()) {
+  if (Status status = read_compile_specs(compile_specs, options); !status.ok()) {
     return status;
   }
   std::vector<std::string> seen;

@@ -11,10 +11,12 @@
 namespace executorch_tensorrt {
 
 inline constexpr char kOptimizationProfileKey[] = "optimization_profile";
+inline constexpr char kCudaGraphsKey[] = "use_cuda_graphs";  // also a compile spec, as text
 
 struct DelegateOptions {
   Request default_request;  // of calls without a guard
   ProfilingSettings profiling;
+  bool use_cuda_graphs = false;  // of engines on a device
 };
 
 // kInvalidArgument for an unknown or repeated key, a wrong type or a wrong value, and for sidecars that cannot be

@@ -15,6 +15,8 @@ __version__ = _build_info.VERSION
 
 from executorch_tensorrt.inputs import Input  # noqa: E402
 from executorch_tensorrt.runtime import (  # noqa: E402
+    CudaStreamGuard,
+    DeviceArray,
     EngineState,
     EngineStateGuard,
     ExecuTorchError,
@@ -28,6 +30,8 @@ if TYPE_CHECKING:
     from executorch_tensorrt.exporter import ExportedEngineProgram, TensorRTPartitioner, export
 
 __all__ = [
+    "CudaStreamGuard",
+    "DeviceArray",
     "EngineState",
     "EngineStateGuard",
     "ExecuTorchError",

@@ -10,6 +10,7 @@ from pathlib import Path
 from types import ModuleType
 
 from executorch_tensorrt._build_info import EXECUTORCH_VERSION
+from executorch_tensorrt.engines.tensorrt.registration import register_runtimes
 
 # In the order in which they need each other. Loaded by path: the extension module's own RUNPATH reaches them only where
 # both packages lie in one site-packages folder.
@@ -57,4 +58,5 @@ def load_native() -> ModuleType:
             "another library (Torch-TensorRT's ExecuTorch runtime?) has registered the backend 'TensorRTBackend' in "
             "this process; import executorch_tensorrt before it, or in a process of its own"
         )
+    register_runtimes(_native.register_engine_runtime)
     return _native

@@ -1,6 +1,22 @@
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, overload
 
+
+def register_torch_operators() -> None:
+    """
+    Register torch.ops.executorch_tensorrt with the PyTorch of this process.
+    """
+
+def register_profiling_operators(name_space: str) -> None:
+    """Register the profiling operators under another namespace as well."""
+
+def map_packaged_engine(path: str, offset: int, size: int, digest: str) -> None:
+    """
+    Map an engine that lies outside its package's code, for as long as the process lives.
+    """
+
+def release_packaged_engines() -> None:
+    """Free the engines of packages, and write their traces."""
 
 class Request:
     """What the caller asks of one execution."""
@@ -133,6 +149,38 @@ class Blob:
 def parse_blob(data: bytes | memoryview) -> Blob:
     """ValueError, naming what is damaged, if it is no engine blob."""
 
+class DeviceArray:
+    """An output of a method in the memory of a CUDA device, row-major."""
+
+    @property
+    def shape(self) -> tuple: ...
+
+    @property
+    def dtype(self) -> str: ...
+
+    @property
+    def device(self) -> int:
+        """The index of the CUDA device."""
+
+    @property
+    def __cuda_array_interface__(self) -> dict: ...
+
+    def __dlpack__(self, **kwargs) -> object: ...
+
+    def __dlpack_device__(self) -> tuple: ...
+
+    def numpy(self) -> object:
+        """
+        A copy on the host. Waits for the work on the stream that this thread's guard names.
+        """
+
+class CudaStreamGuard:
+    def __init__(self, stream: int) -> None: ...
+
+    def enter(self) -> None: ...
+
+    def leave(self) -> None: ...
+
 def keep_messages() -> None:
     """Keeps this library's messages from now on until they are taken."""
 
@@ -158,6 +206,11 @@ def backend_is_registered() -> bool:
 
 def tracing_compiled_in() -> bool:
     """Whether delegates can give events to an event tracer."""
+
+def register_engine_runtime(kind: str, load: Callable[..., Any]) -> None:
+    """
+    Load engines of a kind with a function from now on, in place of the kind's runtime before.
+    """
 
 def engine_runtimes() -> list[str]:
     """The engine kinds that can run in this process, sorted."""

@@ -15,6 +15,13 @@
 
 namespace executorch_tensorrt::testing {
 
+// Where engines work in place of the host, as of their loading. See fake_cuda.h.
+struct FakeDevice {
+  int index = 0;
+  std::function<void(void* stream, std::function<void()> work)> enqueue;
+  std::function<void*(const void* address, std::size_t nbytes)> at;  // where that work can reach it
+};
+
 struct FakeEngineLog {
   int engines = 0;
   int engines_freed = 0;
@@ -33,6 +40,9 @@ struct FakeEngineLog {
   std::function<void()> throw_there;  // in place of a returned failure
   int failed = 0;
   std::map<std::size_t, Shape> infer_as;  // by output, in place of its input's shape
+  std::optional<FakeDevice> device;
+  bool narrows_int64 = false;
+  int disturbed_at_work = 0;  // contexts that ended, or were asked for layers, before their work on a device was done
 };
 
 // One per thread.
@@ -64,11 +74,18 @@ inline Status fake_failure(const char* at) {
 // that it writes in place of their input grow by one.
 class FakeContext final : public ExecutionContext {
  public:
-  FakeContext(std::size_t num_inputs, std::size_t num_outputs, bool collect_layers)
-      : collect_layers_(collect_layers), shapes_(num_inputs), inputs_(num_inputs), outputs_(num_outputs) {
+  FakeContext(std::size_t num_inputs, std::size_t num_outputs, bool collect_layers, std::optional<FakeDevice> device)
+      : collect_layers_(collect_layers),
+        device_(std::move(device)),
+        shapes_(num_inputs),
+        inputs_(num_inputs),
+        outputs_(num_outputs) {
     ++fake_log().contexts_made;
   }
-  ~FakeContext() override { ++fake_log().contexts_freed; }
+  ~FakeContext() override {
+    ++fake_log().contexts_freed;
+    fake_log().disturbed_at_work += is_at_work();
+  }
 
   Status set_input_shape(std::size_t input, const Shape& shape) override {
     ++fake_log().set_input_shape;
@@ -80,7 +97,7 @@ class FakeContext final : public ExecutionContext {
     outputs.clear();
     for (std::size_t o = 0; o < outputs_.size(); ++o) {
       const auto found = fake_log().infer_as.find(o);
-      outputs.push_back(found != fake_log().infer_as.end() ? found->second : shapes_[source_of(o)]);
+      outputs.push_back(found != fake_log().infer_as.end() ? found->second : shapes_[std::min(o, shapes_.size() - 1)]);
     }
     return fake_failure("infer");
   }
@@ -94,10 +111,13 @@ class FakeContext final : public ExecutionContext {
     outputs_[output] = {data, nbytes};
     return fake_failure("output");
   }
-  Status enqueue(LayerRecords* layers) override {
+  Status enqueue(void* stream, bool collect_layers) override {
     ++fake_log().enqueue;
     if (on_fake_enqueue()) {
       on_fake_enqueue()();
+    }
+    if (device_) {
+      put_on(stream);  // also where it fails below: it may come to that when the work is half on its way
     }
     if (fake_log().fail_at == "throw") {
       throw std::runtime_error("fake exception");
@@ -105,20 +125,19 @@ class FakeContext final : public ExecutionContext {
     if (Status status = fake_failure("enqueue"); !status.ok()) {
       return status;
     }
-    if (layers != nullptr && collect_layers_) {
-      layers->push_back({"copy", 10, 20, Clock::kHost, 0});
-      layers->push_back({"copy", 20, 30, Clock::kHost, 1});
+    if (collect_layers && collect_layers_) {
+      const Clock clock = device_ ? Clock::kDevice : Clock::kHost;
+      layers_ = {{"copy", 10, 20, clock, 0}, {"copy", 20, 30, clock, 1}};
     }
-    for (std::size_t o = 0; o < outputs_.size(); ++o) {
-      if (outputs_[o].data == nullptr) {
-        ++fake_log().outputs_kept;
-      } else if (outputs_[o].data != inputs_[source_of(o)]) {
-        std::memcpy(outputs_[o].data, inputs_[source_of(o)], outputs_[o].nbytes);
-      } else {
-        auto* floats = static_cast<float*>(outputs_[o].data);
-        std::for_each(floats, floats + outputs_[o].nbytes / sizeof(float), [](float& value) { value += 1.0f; });
-      }
+    if (!device_) {
+      work(inputs_, outputs_, {});
     }
+    return {};
+  }
+  Status take_layers(LayerRecords& layers) override {
+    fake_log().disturbed_at_work += is_at_work();
+    layers.insert(layers.end(), layers_.begin(), layers_.end());
+    layers_.clear();
     return {};
   }
 
@@ -127,10 +146,40 @@ class FakeContext final : public ExecutionContext {
     void* data = nullptr;
     std::size_t nbytes = 0;
   };
+  using At = std::function<void*(const void*, std::size_t)>;
 
-  std::size_t source_of(std::size_t output) const { return std::min(output, inputs_.size() - 1); }
+  // Or in a graph.
+  bool is_at_work() const { return at_work_.use_count() > 1; }
+
+  // With what is set now: the context may be set otherwise before the work happens.
+  void put_on(void* stream) {
+    device_->enqueue(stream, [at_work = at_work_, at = device_->at, inputs = inputs_, outputs = outputs_] {
+      work(inputs, outputs, at);
+    });
+  }
+
+  static void work(const std::vector<const void*>& inputs, const std::vector<Output>& outputs, const At& at) {
+    for (std::size_t o = 0; o < outputs.size(); ++o) {
+      const auto [data, nbytes] = outputs[o];
+      const void* source = inputs[std::min(o, inputs.size() - 1)];
+      if (data == nullptr) {
+        ++fake_log().outputs_kept;
+        continue;
+      }
+      void* to = at ? at(data, nbytes) : data;
+      if (data != source) {
+        std::memcpy(to, at ? at(source, nbytes) : source, nbytes);
+      } else {
+        auto* floats = static_cast<float*>(to);
+        std::for_each(floats, floats + nbytes / sizeof(float), [](float& value) { value += 1.0f; });
+      }
+    }
+  }
 
   bool collect_layers_;
+  std::optional<FakeDevice> device_;
+  std::shared_ptr<void> at_work_ = std::make_shared<char>();  // held by all work on its way
+  LayerRecords layers_;
   std::vector<Shape> shapes_;
   std::vector<const void*> inputs_;
   std::vector<Output> outputs_;
@@ -147,13 +196,16 @@ class FakeEngine final : public Engine {
   std::string_view kind() const override { return kind_; }
   const ProfileTable& profiles() const override { return profiles_; }
   std::vector<ScalarType> binding_types() const override { return types_; }
+  std::optional<int> device() const override { return device_ ? std::optional<int>(device_->index) : std::nullopt; }
+  bool narrows_int64() const override { return narrows_int64_; }
   Result<std::unique_ptr<ExecutionContext>> create_context(std::size_t, bool collect_layers) override {
     ++fake_log().contexts;
     fake_log().contexts_with_layers += collect_layers;
     if (Status status = fake_failure("context"); !status.ok()) {
       return status;
     }
-    return std::unique_ptr<ExecutionContext>(new FakeContext(profiles_.num_inputs(), num_outputs_, collect_layers));
+    return std::unique_ptr<ExecutionContext>(
+        new FakeContext(profiles_.num_inputs(), num_outputs_, collect_layers, device_));
   }
 
  private:
@@ -161,6 +213,8 @@ class FakeEngine final : public Engine {
   ProfileTable profiles_;
   std::size_t num_outputs_;
   std::vector<ScalarType> types_;
+  std::optional<FakeDevice> device_ = fake_log().device;
+  bool narrows_int64_ = fake_log().narrows_int64;
 };
 
 // What the runtimes of a kind load from now on, whatever the engine's bytes: the profiles and element types that an

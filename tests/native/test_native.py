@@ -11,7 +11,7 @@ from edited_programs import engine_blob
 from models import cached_rows, rows
 
 
-@pytest.mark.parametrize("program", ["etrt_core_tests", "etrt_runtime_tests", "etrt_thread_tests"])
+@pytest.mark.parametrize("program", ["etrt_core_tests", "etrt_runtime_tests", "etrt_thread_tests", "etrt_cuda_tests"])
 def test_native_tests_pass(build_dir: Path, program: str) -> None:
     command = [build_dir / "tests" / "native" / program]
     result = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
@@ -56,10 +56,10 @@ def test_guard_works_around_a_cpp_module(build_dir: Path, model: Path) -> None:
     assert [rounded(line) for line in lines] == [expected(6)] * 5
 
 
-def test_cpp_modules_of_two_threads_run_one_file_each_by_its_guard(build_dir: Path, model: Path) -> None:
+def test_cpp_modules_of_three_threads_run_one_file_each_by_its_guard(build_dir: Path, model: Path) -> None:
     command = [build_dir / "tests" / "native" / "etrt_thread_program", model, "6"]
     result = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
-    assert [rounded(line) for line in result.stdout.splitlines()] == [expected(6)] * 2, result.stdout
+    assert [rounded(line) for line in result.stdout.splitlines()] == [expected(6)] * 3, result.stdout
 
 
 def test_cpp_module_gets_an_error_and_stays_usable(build_dir: Path, model: Path) -> None:

@@ -1,6 +1,6 @@
-// thread_program MODEL ROWS: two threads, each with a Module of its own on the file, run `forward` on ones(ROWS, 4) 300
-// times, on profiles 0 and 1 in turn, one thread beginning with 0 and the other with 1. Prints what a thread saw: the
-// sum of the outputs, or what was wrong.
+// thread_program MODEL ROWS: three threads, each with a Module of its own, run `forward` on ones(ROWS, 4) 300 times, on
+// profiles 0 and 1 in turn, the second thread beginning with 1. Two Modules are on the file, the third is on the first
+// one's Program. Prints what a thread saw: the sum of the outputs, or what was wrong.
 #include <executorch/extension/module/module.h>
 #include <executorch/extension/tensor/tensor_ptr_maker.h>
 #include <executorch_tensorrt/last_error.h>
@@ -38,8 +38,7 @@ std::string run(Module& module, int rows, int profile) {
   return "sum " + std::to_string(std::accumulate(values, values + output.numel(), 0.0));
 }
 
-std::string run_often(const std::string& model, int rows, int first_profile) {
-  Module module(model);
+std::string run_often(Module& module, int rows, int first_profile) {
   const std::string first = run(module, rows, first_profile);
   for (int k = 1; k < 300; ++k) {
     if (const std::string next = run(module, rows, (first_profile + k) % 2); next != first) {
@@ -56,12 +55,19 @@ int main(int argc, char** argv) {
     std::fprintf(stderr, "usage: thread_program MODEL ROWS\n");
     return 2;
   }
-  std::string seen[2];
-  std::thread threads[2];
-  for (int t = 0; t < 2; ++t) {
-    threads[t] = std::thread([&seen, argv, t] { seen[t] = run_often(argv[1], std::atoi(argv[2]), t); });
+  Module first(argv[1]);
+  if (first.load() != executorch::runtime::Error::Ok) {
+    return 1;
   }
-  for (int t = 0; t < 2; ++t) {
+  Module second(argv[1]);
+  Module third(first.program());
+  Module* const modules[] = {&first, &second, &third};
+  std::string seen[3];
+  std::thread threads[3];
+  for (int t = 0; t < 3; ++t) {
+    threads[t] = std::thread([&, t] { seen[t] = run_often(*modules[t], std::atoi(argv[2]), t % 2); });
+  }
+  for (int t = 0; t < 3; ++t) {
     threads[t].join();
     std::printf("%s\n", seen[t].c_str());
   }

@@ -5,6 +5,8 @@
 #include <memory>
 #include <thread>
 
+#include "device/caller_stream.h"
+#include "device_caller.h"
 #include "executorch_tensorrt/engine_state.h"
 #include "executorch_tensorrt/optimization_profile_guard.h"
 #include "executorch_tensorrt/profiling_control.h"
@@ -145,6 +147,42 @@ BOOST_AUTO_TEST_CASE(delegates_share_a_state_in_two_threads_while_a_third_looks_
   float both[2] = {0, 0};
   BOOST_TEST((state.read("kv", both, sizeof(both)) == Error::Ok));
   BOOST_TEST(both[0] == 2.0f * kCalls);
+}
+
+BOOST_AUTO_TEST_CASE(delegates_on_one_device_run_side_by_side_each_on_its_threads_stream) {
+  const FakeCuda cuda;
+  BOOST_TEST(in_threads(4, [](int k) {
+    DeviceCaller caller(k % 2 ? Place::kDevice : Place::kMalloc, Place::kDevice);
+    void* const stream = k < 2 ? fake_cuda_stream_create(0) : per_thread_stream();
+    const CudaStreamGuard guard(stream);
+    bool right = caller.load() == Error::Ok;
+    for (int call = 0; call < kCalls; ++call) {
+      right = right && caller.run(3 + call % 2) == Error::Ok;
+      fake_cuda_run(stream);
+      right = right && caller.right();
+    }
+    return right;
+  }));
+}
+
+BOOST_AUTO_TEST_CASE(one_delegate_on_a_device_serves_two_threads_in_turn) {
+  const FakeCuda cuda;
+  DeviceCaller owner;
+  BOOST_TEST_REQUIRE((owner.load() == Error::Ok));
+  BOOST_TEST(in_threads(2, [&](int) {
+    const CudaStreamGuard guard(per_thread_stream());
+    DeviceCaller caller;
+    for (int call = 0; call < kCalls; ++call) {
+      if (caller.run_on(owner.delegate, 3 + call % 2) != Error::Ok) {
+        return false;
+      }
+      fake_cuda_run(per_thread_stream());
+      if (!caller.right()) {
+        return false;
+      }
+    }
+    return true;
+  }));
 }
 
 BOOST_AUTO_TEST_SUITE_END()

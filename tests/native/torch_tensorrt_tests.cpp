@@ -14,7 +14,7 @@
 
 #include "executorch_tensorrt/last_error.h"
 #include "executorch_tensorrt/optimization_profile_guard.h"
-#include "fake_device.h"
+#include "fake_cuda.h"
 #include "fake_engine.h"
 #include "runtime/backend.h"
 #include "runtime/engine_handle.h"
@@ -65,9 +65,12 @@ class Events final : public executorch::etdump::ETDumpGen {
 };
 
 struct Program {
-  explicit Program(const char* level = "off") {
-    FakeDevice::instance() = {};
+  explicit Program(const char* level = "off") { BOOST_TEST((load(level) == Error::Ok)); }
+  ~Program() { register_engine_runtime("tensorrt_rtx", nullptr); }
+
+  Error load(const char* level) {
     fake_log() = {};
+    fake_log().device = FakeCuda::device();
     register_fake_engine("tensorrt_rtx", {two_profiles(), {ScalarType::kFloat32, ScalarType::kFloat32}});
     auto tracer = std::make_unique<Events>();
     events = tracer.get();
@@ -77,9 +80,8 @@ struct Program {
     BOOST_TEST((options.set_option("torchtrt_profile_level", level) == Error::Ok));
     executorch::runtime::LoadBackendOptionsMap map;
     BOOST_TEST((map.set_options(kBackendId, options.view()) == Error::Ok));
-    BOOST_TEST((module->load_method("forward", nullptr, nullptr, &map) == Error::Ok));
+    return module->load_method("forward", nullptr, nullptr, &map);
   }
-  ~Program() { register_engine_runtime("tensorrt_rtx", nullptr); }
 
   // The message, or "" if the output is the input, which is what the fake engine computes.
   std::string run(int length) {
@@ -97,6 +99,7 @@ struct Program {
     return std::equal(x.begin(), x.end(), output.const_data_ptr<float>()) ? "" : "another output";
   }
 
+  FakeCuda cuda;
   Events* events = nullptr;
   std::optional<executorch::extension::Module> module;
   std::vector<Selection> selections;
@@ -145,8 +148,26 @@ BOOST_AUTO_TEST_CASE(what_no_profile_takes_is_refused_with_the_engines_ranges) {
 BOOST_AUTO_TEST_CASE(memory_on_the_device_reaches_the_engine) {
   Program program;
   BOOST_TEST(program.run(1) == "");
-  BOOST_TEST(FakeDevice::instance().to_device == 1);
-  BOOST_TEST(FakeDevice::instance().to_host == 1);
+  FakeCuda::take_log();
+  BOOST_TEST(program.run(1) == "");
+  // The program's own copies at its border, and none of the delegate.
+  BOOST_TEST(FakeCuda::take_log() == (std::vector<std::string>{
+                                         "GetDevice", "MemcpyAsync H2D 256 per-thread", "StreamSynchronize per-thread",
+                                         "GetDevice", "work per-thread", "StreamSynchronize per-thread", "GetDevice",
+                                         "MemcpyAsync D2H 256 per-thread", "StreamSynchronize per-thread"}),
+             boost::test_tools::per_element());
+}
+
+BOOST_AUTO_TEST_CASE(a_device_without_memory_for_the_program_is_an_error_and_takes_it_later) {
+  const int allocations_before = fake_cuda_allocations();
+  Program program;
+  program.module.reset();
+  fake_cuda_set_free_memory(0);
+  BOOST_TEST((program.load("off") == Error::MemoryAllocationFailed));
+  BOOST_TEST(fake_cuda_allocations() == allocations_before);
+  fake_cuda_set_free_memory(1 << 20);
+  BOOST_TEST((program.load("off") == Error::Ok));
+  BOOST_TEST(program.run(1) == "");
 }
 
 BOOST_AUTO_TEST_CASE(phases_are_traced) {

@@ -1,6 +1,7 @@
 #include <boost/json.hpp>
 #include <boost/test/unit_test.hpp>
 #include <string>
+#include <vector>
 
 #include "core/profiling_settings.h"
 #include "core/trace_files.h"
@@ -15,7 +16,7 @@ CallRecord call(std::uint64_t number, std::size_t profile, LayerRecords layers) 
   record.number = number;
   record.profile = profile;
   record.request = "auto";
-  record.phases = {{"torchtrt.delegate", 1000, 9000}, {"torchtrt.enqueue_host", 2000, 8000}};
+  record.phases = {{"torchtrt.enqueue_host", 2000, 8000}, {"torchtrt.delegate", 1000, 9000}};
   record.layers = std::move(layers);
   return record;
 }
@@ -58,6 +59,25 @@ BOOST_AUTO_TEST_CASE(perfetto_has_a_slice_per_phase_and_layer_and_tracks_by_cloc
   BOOST_TEST(tracks["torchtrt.delegate"] == tracks["torchtrt.enqueue_host"]);
   BOOST_TEST(tracks["conv"] != tracks["gemm"]);
   BOOST_TEST(tracks["conv"] != tracks["torchtrt.delegate"]);
+}
+
+BOOST_AUTO_TEST_CASE(perfetto_says_of_a_whole_call_what_the_device_took_and_whether_it_returned_early) {
+  CallRecord waited = call(0, 1, {});
+  waited.device_ns = 4500;
+  CallRecord early = call(1, 1, {});
+  early.returned_early = true;
+  const json::array events = json::parse(perfetto_json(trace_of({waited, early}))).at("traceEvents").as_array();
+  std::vector<std::string> args;
+  for (const json::value& event : events) {
+    if (event.at("ph").as_string() == "X") {
+      args.push_back(json::serialize(event.at("args")));
+    }
+  }
+  const std::string first = R"({"call":0,"profile":1,"request":"auto")",
+                    second = R"({"call":1,"profile":1,"request":"auto")";
+  const std::vector<std::string> expected{first + "}", first + R"(,"device_ns":4500})", second + "}",
+                                          second + R"(,"returned_early":true})"};
+  BOOST_TEST(args == expected, boost::test_tools::per_element());
 }
 
 BOOST_AUTO_TEST_CASE(trex_sums_a_layer_over_its_calls_and_keeps_profiles_apart) {

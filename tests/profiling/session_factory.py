@@ -46,7 +46,8 @@ def encoder_session(
 
     Args:
         runs: how many.
-        kind: "cpu" gives layers on the host's clock; any other kind on the device's, after an asynchronous enqueue.
+        kind: "cpu" gives layers on the host's clock; any other kind on the device's, after an asynchronous enqueue, and
+            device times of calls.
         level: as for `Module`.
         blocks: encoder layers per TensorRT delegate.
         seed: of the noise; the same session comes out every time.
@@ -260,7 +261,7 @@ def _tensorrt_call(writer: _Writer, delegate: Delegate, profile: int, tokens: in
         "delegate",
         start,
         delegate.instruction,
-        metadata=_metadata(engine, profile, 1536 * tokens),
+        metadata=_metadata(engine, profile, 1536 * tokens) | ({} if host else {"device_ns": round(device_us * 1e3)}),
     )
     if not host and level == "layers":
         now, writer.now = writer.now, start + 12.0

@@ -41,6 +41,23 @@ def test_findings_tell_waiting() -> None:
     assert "50.0 % of its host time is spent waiting for the device (39 µs a call)" in finding.fact
 
 
+def test_findings_tell_calls_whose_launch_takes_as_long_as_their_work() -> None:
+    def on_device(device_us: int) -> Session:
+        def say(event: Event) -> Event:
+            said = {**event.metadata, "device_ns": 1000 * device_us}
+            return replace(event, metadata=said) if event.kind == "delegate" else event
+
+        return changed(tiny_session(), say)
+
+    (finding,) = found(on_device(70), "launch-bound")
+    assert finding.subject == "forward, TensorRTBackend 0, profile 0"
+    assert "takes 60 µs to queue the engine's work, and the device 70 µs" in finding.fact
+    assert finding.share == 0.6
+    assert found(on_device(80), "launch-bound") == []
+    assert found(on_device(4), "launch-bound") == []  # too short to be sure
+    assert found(tiny_session(), "launch-bound") == []
+
+
 def test_findings_tell_a_dominant_layer_and_its_source() -> None:
     def slow(event: Event) -> Event:
         return replace(event, duration_us=1e5) if event.kind == "layer" and event.layer_instruction == 8 else event

@@ -106,6 +106,14 @@ def test_page_tells_device_time_from_host_time() -> None:
     assert ("span", {"class": "tag host"}) not in page.elements
 
 
+def test_page_has_device_times_of_engines_on_a_device_alone() -> None:
+    pages = [Page(html.render(encoder_session(runs=3, kind=kind))) for kind in ("tensorrt_rtx", "cpu")]
+    tables = [[of.get("id") for tag, of in page.elements if tag == "table"] for page in pages]
+    assert "device-table" in tables[0]
+    assert "does not add up with the host times" in pages[0].words
+    assert "device-table" not in tables[1]
+
+
 def test_page_names_the_source_of_a_layer() -> None:
     words = Page(html.render(encoder_session(runs=3))).words.replace(" ", "")
     assert "encoder.layer.0.intermediate.denseaten.linear.defaultbert/modeling_bert.py:325" in words

@@ -87,6 +87,44 @@ def test_join_takes_instructions_not_order() -> None:
     assert [event.instruction for event in run.events] == [2, 0, 2]
 
 
+def early(start: int, **more: object) -> list[Span]:
+    """Events of a call that returned early."""
+    return [
+        Span("Method::execute", start, start + 100, -1, chain=-1),
+        delegate_span("torchtrt.delegate", start, start + 50, metadata=described(0, returned_early=True, **more)),
+    ]
+
+
+def device_times_of(*runs: list[Span]) -> list[dict[str, object]]:
+    blocks = read_etdump(etdump_of([("Execute", spans) for spans in runs]))
+    joined_runs = join_runs("forward", blocks, [CALL] * len(runs), DELEGATES)
+    said = [[event.metadata for event in run.events if event.kind == "delegate"] for run in joined_runs]
+    return [{key: value for key, value in (item[0] if item else {}).items() if "ns" in key} for item in said]
+
+
+def test_join_gives_device_times_to_the_calls_they_are_of() -> None:
+    """That of a warm-up call is nobody's, and of the last call it is not known yet."""
+    times = device_times_of(
+        early(0, device_ns_of_last_call=1), early(1000, device_ns_of_last_call=2), early(2000), early(3000),
+        early(4000, device_ns_of_last_call=5),
+    )  # fmt: skip
+    assert times == [{"device_ns": 2}, {}, {}, {"device_ns": 5}, {}]
+
+
+def test_join_passes_over_calls_that_did_not_come_to_the_delegate() -> None:
+    failed = [Span("Method::execute", 1000, 1100, -1, chain=-1)]
+    assert device_times_of(early(0), failed, early(2000, device_ns_of_last_call=3)) == [{"device_ns": 3}, {}, {}]
+
+
+def test_join_gives_no_device_time_across_calls_that_were_not_kept() -> None:
+    assert device_times_of(early(0), [], early(2000, device_ns_of_last_call=3)) == [{}, {}, {}]
+
+
+def test_join_gives_no_device_time_to_a_call_that_waited() -> None:
+    waited = [delegate_span("torchtrt.delegate", 0, 50, metadata=described(0, device_ns=7))]
+    assert device_times_of(waited, early(1000, device_ns_of_last_call=3)) == [{"device_ns": 7}, {}]
+
+
 def test_describe_names_delegates_and_operators() -> None:
     (method,) = pte.read_program(models.mixed().buffer).methods
     found = describe_delegates(method)

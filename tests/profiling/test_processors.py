@@ -11,6 +11,7 @@ from profiling.session_factory import encoder_session, tiny_session
 from executorch_tensorrt.profiling.processors import (
     Times,
     compare,
+    device_times,
     gaps,
     layers,
     phases,
@@ -116,6 +117,44 @@ def test_phases_come_in_the_order_in_which_they_run() -> None:
 def test_phases_are_none_below_their_level() -> None:
     session = session_of(replace(a_run(), events=[event for event in a_run().events if event.kind != "phase"]))
     assert [item.phases for item in phases(session)] == [[]]
+
+
+def on_device(run: Run, **said: object) -> Run:
+    """The run, with what a delegate on a device says."""
+    enqueue = Event("torchtrt.enqueue_host", "phase", 20, 4.0, instruction=0)
+    events = [
+        replace(event, metadata={**event.metadata, **said}) if event.kind == "delegate" else event
+        for event in run.events
+    ]
+    return replace(run, events=[*events, enqueue])
+
+
+def test_device_times_are_by_profile_of_the_calls_whose_time_is_known() -> None:
+    early = on_device(a_run(1), returned_early=True)
+    first, second = device_times(
+        session_of(on_device(a_run(), device_ns=5000), early, on_device(a_run(2, profile=1), device_ns=9000))
+    )
+    assert (first.delegate.name, first.profile, first.calls, first.returned_early) == ("TensorRTBackend 0", 0, 2, 1)
+    assert (first.time.count, first.time.median_us, first.enqueue.total_us) == (1, 5, 4)
+    assert (second.profile, second.calls, second.returned_early, second.time.median_us) == (1, 1, 0, 9)
+
+
+@pytest.mark.parametrize("device_ns", ["5", True, -1, 10**400, 5.0, None])
+def test_device_times_are_whole_numbers(device_ns: object) -> None:
+    assert device_times(session_of(on_device(a_run(), device_ns=device_ns))) == []
+
+
+def test_device_times_are_no_part_of_host_times() -> None:
+    timed = session_of(on_device(a_run(), device_ns=5000))
+    untimed = session_of(on_device(a_run()))
+    assert device_times(untimed) == []
+    assert (phases(timed), regions(timed), gaps(timed)) == (phases(untimed), regions(untimed), gaps(untimed))
+
+
+def test_compare_tells_device_times_apart() -> None:
+    sessions = [session_of(on_device(a_run(), device_ns=time)) for time in (4000, 8000)]
+    (change,) = [change for change in compare(*sessions).changes if change.kind == "device"]
+    assert (change.name, change.profile, change.ratio) == ("TensorRTBackend 0", 0, 2.0)
 
 
 def test_layers_give_shares_by_clock_and_sources() -> None:

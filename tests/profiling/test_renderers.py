@@ -77,6 +77,15 @@ def test_console_says_what_was_not_traced() -> None:
     assert "64 B copied to or from the device" in text
 
 
+def test_console_shows_device_times_of_engines_on_a_device_alone(session: Session) -> None:
+    lines = console.render(encoder_session(runs=3, kind="tensorrt")).splitlines()
+    place = lines.index("Device time of engines' work")
+    assert lines[place + 1].split() == ["delegate", "profile", "calls", "returned", "early", "median", "p90", "p99"]
+    assert lines[place + 3].split()[:5] == ["TensorRTBackend", "0", "0", "2", "0"]
+    assert any(line.endswith("Device times do not add up with host times.") for line in lines)
+    assert "Device time" not in console.render(session)
+
+
 def test_console_shows_names_without_what_a_terminal_obeys() -> None:
     text = console.render(renamed(encoder_session(runs=2), ODD))
     assert all(char.isprintable() for char in text.replace("\n", ""))
@@ -105,7 +114,22 @@ def test_console_compares(session: Session) -> None:
 
 def test_json_gives_all_figures(session: Session) -> None:
     report = json.loads(json_renderer.render(session))
-    assert {"regions", "phases", "layers", "gaps", "profiles", "spread", "findings", "notes"} <= report.keys()
+    assert {
+        "regions",
+        "phases",
+        "device_times",
+        "layers",
+        "gaps",
+        "profiles",
+        "spread",
+        "findings",
+        "notes",
+    } <= report.keys()
+    assert report["device_times"] == []
+    on_device = json.loads(json_renderer.render(encoder_session(runs=3, kind="tensorrt")))["device_times"]
+    assert [(row["delegate"]["index"], row["profile"], row["time"]["count"]) for row in on_device] == [
+        (0, 0, 2), (0, 1, 1), (2, 0, 2), (2, 1, 1)
+    ]  # fmt: skip
     first = report["regions"][0]
     assert first["delegate"] == {
         "method": "forward",

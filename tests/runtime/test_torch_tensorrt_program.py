@@ -6,17 +6,29 @@ import subprocess
 from collections.abc import Callable
 from pathlib import Path
 
-import numpy as np
 import pytest
-
-from executorch_tensorrt import ExecuTorchError, Module
 
 PROGRAM = Path(__file__).parents[1] / "data" / "torch_tensorrt_2.14_two_profiles.pte"
 MESSAGE = (
-    r"method 'forward' plans memory on 'cuda:0', which this process does not have: got no device allocator, and "
-    r"runtimes for engines of kind 'cpu'; run it on a machine with that device and TensorRT, or export the model with "
-    r'engine="cpu"'
+    "method 'forward' plans memory on 'cuda:0': CUDA can't be used here: no library of its runtime was found, tried "
+    "/no/libcudart.so; install it, or name its file in the environment variable ETRT_CUDART; runtimes here are for "
+    "engines of kind 'cpu'"
 )
+ADVICE = '; run it on a machine with that device and TensorRT, or export the model with engine="cpu"'
+
+OURS = """
+import sys
+import numpy as np
+from executorch_tensorrt import ExecuTorchError, Module
+module = Module(sys.argv[1])
+print(module.method_meta().inputs[0].tensor.sizes)
+for call in (module.load_method, lambda: module.forward(np.ones((1, 1, 64), np.float32))):
+    try:
+        call()
+    except ExecuTorchError as error:
+        print(error)
+print(module.is_method_loaded())
+"""
 
 STOCK = """
 import executorch_tensorrt
@@ -28,20 +40,21 @@ program.load_method("forward")
 """
 
 
-def test_method_is_described_and_not_loaded() -> None:
-    module = Module(PROGRAM)
-    assert module.method_meta().inputs[0].tensor.sizes == [1, 256, 64]  # type: ignore[union-attr]
-    with pytest.raises(ExecuTorchError, match=MESSAGE):
-        module.load_method()
-    with pytest.raises(ExecuTorchError, match=MESSAGE):
-        module.forward(np.ones((1, 1, 64), np.float32))
-    assert not module.is_method_loaded()
+@pytest.fixture(autouse=True)
+def _no_cuda(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("ETRT_CUDART", "/no/libcudart.so")
+
+
+def test_method_is_described_and_not_loaded(run_python: Callable[..., subprocess.CompletedProcess[str]]) -> None:
+    sizes, *errors, loaded = run_python(OURS, str(PROGRAM)).stdout.splitlines()
+    assert (sizes, loaded) == ("[1, 256, 64]", "False")
+    assert [(error.startswith(MESSAGE), ADVICE in error) for error in errors] == [(True, True)] * 2
 
 
 def test_stock_runtime_gives_an_error(run_python: Callable[..., subprocess.CompletedProcess[str]]) -> None:
-    """ExecuTorch's own loader finds out before any delegate is asked, so the words are its own."""
+    """ExecuTorch's own loader finds out before any delegate is asked; our allocator has told its log why."""
     result = run_python(STOCK, str(PROGRAM))
     assert result.stdout.splitlines() == ["['forward']"]
     assert result.returncode == 1
-    assert "No device allocator registered" in result.stderr
+    assert "CUDA can't be used here: " in result.stderr
     assert "RuntimeError: Failed to allocate" in result.stderr

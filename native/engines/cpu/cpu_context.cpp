@@ -5,6 +5,7 @@
 #include <executorch/runtime/core/evalue.h>
 
 #include <algorithm>
+#include <iterator>
 #include <numeric>
 #include <utility>
 
@@ -187,18 +188,22 @@ Status CpuContext::check_output_shapes() const {
   return {};
 }
 
-Status CpuContext::enqueue(LayerRecords* layers) {
+Status CpuContext::enqueue(void*, bool collect_layers) {
   if (Status status = bind_changed_inputs(); !status.ok()) {
     return status;
   }
   if (tracer_) {
-    tracer_->collect_into(layers);
+    layers_.clear();
+    tracer_->collect_into(collect_layers ? &layers_ : nullptr);
   }
   const Error error = method_->execute();
-  if (tracer_) {
-    tracer_->collect_into(nullptr);
-  }
   return error == Error::Ok ? check_output_shapes() : engine_error(name_, "failed", error);
+}
+
+Status CpuContext::take_layers(LayerRecords& layers) {
+  layers.insert(layers.end(), std::make_move_iterator(layers_.begin()), std::make_move_iterator(layers_.end()));
+  layers_.clear();
+  return {};
 }
 
 }  // namespace executorch_tensorrt

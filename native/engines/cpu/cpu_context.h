@@ -30,7 +30,8 @@ class CpuContext final : public ExecutionContext {
   Status infer_output_shapes(std::vector<Shape>& outputs) override;
   Status set_input_address(std::size_t input, const void* data) override;
   Status set_output_address(std::size_t output, void* data, std::size_t nbytes) override;
-  Status enqueue(LayerRecords* layers) override;
+  Status enqueue(void* stream, bool collect_layers) override;
+  Status take_layers(LayerRecords& layers) override;
 
  private:
   // A tensor over memory of the caller's, handed to the nested method.
@@ -62,6 +63,7 @@ class CpuContext final : public ExecutionContext {
   executorch::runtime::HierarchicalAllocator planned_;
   executorch::runtime::MemoryManager memory_manager_;
   std::unique_ptr<LayerTracer> tracer_;
+  LayerRecords layers_;                                // of the last call
   std::vector<std::unique_ptr<BoundTensor>> inputs_;   // a TensorImpl points into its own BoundTensor
   std::vector<std::unique_ptr<BoundTensor>> outputs_;  // outlive method_, which refers to them
   std::vector<Shape> input_shapes_;

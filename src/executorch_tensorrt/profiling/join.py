@@ -107,10 +107,28 @@ def join_runs(method: str, blocks: Sequence[Block], calls: Sequence[Call], deleg
     executed = [block for block in blocks if block.name == EXECUTE_BLOCK]
     executed += [Block(EXECUTE_BLOCK, [])] * (len(calls) - len(executed))
     with without_garbage_collection():
-        return [
+        runs = [
             _run(method, number, call, list(_events(block.events, backends)))
             for number, (call, block) in enumerate(zip(calls, executed, strict=True))
         ]
+        _settle_device_times(runs)
+        return runs
+
+
+def _settle_device_times(runs: Sequence[Run]) -> None:
+    """Gives the device time of a call that returned early, which the next call of its delegate tells, to that call."""
+    last: dict[int, dict[str, Any]] = {}
+    for run in runs:
+        if not run.events:
+            last.clear()  # nobody knows which delegates it called
+        for event in run.events:
+            if event.kind != "delegate":
+                continue
+            device_ns = event.metadata.pop("device_ns_of_last_call", None)
+            before = last.get(event.instruction, {})
+            if device_ns is not None and before.get("returned_early") is True:
+                before["device_ns"] = device_ns
+            last[event.instruction] = event.metadata
 
 
 def _run(method: str, number: int, call: Call, events: list[Event]) -> Run:

@@ -32,6 +32,7 @@ def _load_options(
     profile_level: str | None,
     profile_format: str | None,
     profile_path_prefix: str | os.PathLike[str] | None,
+    use_cuda_graphs: bool | None,
 ) -> dict[str, int | str]:
     options: dict[str, int | str] = {}
     if optimization_profile is not None:
@@ -48,6 +49,10 @@ def _load_options(
         options["torchtrt_profile_format"] = _one_of("profile_format", profile_format, PROFILE_FORMATS)
     if profile_path_prefix is not None:
         options["torchtrt_profile_path_prefix"] = os.fspath(profile_path_prefix)
+    if use_cuda_graphs is not None:
+        if not isinstance(use_cuda_graphs, bool):
+            raise ValueError(f"use_cuda_graphs: got {use_cuda_graphs!r}, allowed True or False")
+        options["use_cuda_graphs"] = use_cuda_graphs
     return options
 
 
@@ -66,6 +71,8 @@ class Module:
         profile_format: ``"etdump"``, or ``"perfetto"`` and ``"trex"``, which write a file per engine as well, when the
             method is unloaded or this object ends. ``None`` is what the program says, else ``"etdump"``.
         profile_path_prefix: The folder for those files. It has to exist.
+        use_cuda_graphs: Replay calls of engines on a GPU as CUDA graphs, which costs the host less than queueing their
+            work again. ``None`` is what the program says, else no. See the guide on GPUs.
         etdump: Record ExecuTorch's events for :meth:`write_etdump`. ``None`` records when ``profile_level`` is given
             and not ``"off"``.
         load_mode: ``"mmap"`` (pages come in on use), ``"file"`` (read at once) or ``"mlock"`` (mapped and locked).
@@ -85,11 +92,14 @@ class Module:
         profile_level: ProfileLevel | None = None,
         profile_format: ProfileFormat | None = None,
         profile_path_prefix: str | os.PathLike[str] | None = None,
+        use_cuda_graphs: bool | None = None,
         etdump: bool | None = None,
         load_mode: LoadMode = "mmap",
         state: EngineState | None = None,
     ) -> None:
-        options = _load_options(optimization_profile, profile_level, profile_format, profile_path_prefix)
+        options = _load_options(
+            optimization_profile, profile_level, profile_format, profile_path_prefix, use_cuda_graphs
+        )
         if etdump is None:
             etdump = profile_level not in (None, "off")
         if isinstance(program, (bytes, bytearray, memoryview)):
@@ -125,6 +135,7 @@ class Module:
         profile_level: ProfileLevel | None = None,
         profile_format: ProfileFormat | None = None,
         profile_path_prefix: str | os.PathLike[str] | None = None,
+        use_cuda_graphs: bool | None = None,
     ) -> None:
         """Loads a method, with options of its own over those of the module.
 
@@ -132,7 +143,9 @@ class Module:
             ValueError: No such method, a wrong option, or the method is loaded already.
             ExecuTorchError: It cannot be loaded here, e.g. for want of its engine's runtime.
         """
-        options = _load_options(optimization_profile, profile_level, profile_format, profile_path_prefix)
+        options = _load_options(
+            optimization_profile, profile_level, profile_format, profile_path_prefix, use_cuda_graphs
+        )
         try:
             self._native.load_method(name, options)
         finally:
@@ -162,11 +175,13 @@ class Module:
         Args:
             name: The method.
             inputs: One per method input, in order: NumPy arrays, CPU tensors with DLPack (torch included), or numbers.
-                Contiguous ones are not copied.
+                Contiguous ones are not copied. Inputs that the program has on a CUDA device (`export(device=…)`) may be
+                device arrays as well: with DLPack or ``__cuda_array_interface__``.
 
         Returns:
             The outputs in order, as torch tensors if a torch tensor went in, else as NumPy arrays (bfloat16: as DLPack
-            arrays). They are copies that later calls leave alone.
+            arrays). They are copies that later calls leave alone. If a device array went in, outputs that the program
+            has on the device stay there: as :class:`DeviceArray`, or torch tensors.
 
         Raises:
             ValueError: Wrong method, number of inputs, element type, rank or dim, or no optimization profile for the

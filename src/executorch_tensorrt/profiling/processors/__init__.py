@@ -2,6 +2,7 @@
 
 from executorch_tensorrt.profiling.processors.advice import Advice, Choice, ProposedProfile, advise
 from executorch_tensorrt.profiling.processors.comparison import Change, Comparison, compare
+from executorch_tensorrt.profiling.processors.device_times import DeviceTime, device_times
 from executorch_tensorrt.profiling.processors.findings import Finding, findings
 from executorch_tensorrt.profiling.processors.gaps import Gap, OperatorTime, gaps
 from executorch_tensorrt.profiling.processors.layers import Layer, layers
@@ -17,6 +18,7 @@ __all__ = [
     "Choice",
     "Comparison",
     "DelegatePhases",
+    "DeviceTime",
     "Finding",
     "Gap",
     "Layer",
@@ -30,6 +32,7 @@ __all__ = [
     "Times",
     "advise",
     "compare",
+    "device_times",
     "findings",
     "gaps",
     "layers",

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Literal, get_args
 
+from executorch_tensorrt.profiling.processors.device_times import device_times
 from executorch_tensorrt.profiling.processors.gaps import gaps
 from executorch_tensorrt.profiling.processors.layers import layers
 from executorch_tensorrt.profiling.processors.phases import phases
@@ -15,7 +16,7 @@ from executorch_tensorrt.profiling.processors.times import Times
 from executorch_tensorrt.profiling.session import Session
 from executorch_tensorrt.words import shapes_text
 
-ChangeKind = Literal["run", "delegate", "phase", "layer", "operator"]
+ChangeKind = Literal["run", "delegate", "phase", "device", "layer", "operator"]
 
 
 @dataclass(frozen=True)
@@ -23,7 +24,8 @@ class Change:
     """One thing that was measured in both sessions, or in one of them.
 
     Attributes:
-        kind: "run" (a method's call, from the caller's side), "delegate", "phase", "layer" or "operator".
+        kind: "run" (a method's call, from the caller's side), "delegate", "phase", "device" (an engine's work, by
+            the device's clock), "layer" or "operator".
         method: whose.
         place: the delegate it lies in, by name; empty for runs, delegates and operators.
         name: what it is called; of a run, the shapes of its inputs.
@@ -79,6 +81,8 @@ def _measured(session: Session) -> dict[_Key, Times]:
     for item in phases(session):
         for phase in item.phases:
             found["phase", item.delegate.method, item.delegate.name, phase.label, -1] = phase.time
+    for item in device_times(session):
+        found["device", item.delegate.method, "", item.delegate.name, item.profile] = item.time
     for layer in layers(session):
         name = f"{layer.name} ({layer.clock})"
         found["layer", layer.delegate.method, layer.delegate.name, name, layer.profile] = layer.time

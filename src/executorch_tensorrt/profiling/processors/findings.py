@@ -6,6 +6,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Literal
 
+from executorch_tensorrt.profiling.processors.device_times import DeviceTime, device_times
 from executorch_tensorrt.profiling.processors.gaps import Gap, gaps
 from executorch_tensorrt.profiling.processors.layers import Layer, layers
 from executorch_tensorrt.profiling.processors.phases import DelegatePhases, phases
@@ -24,12 +25,14 @@ from executorch_tensorrt.words import (
 )
 
 FindingKind = Literal[
-    "dropped events", "staged copies", "synchronisation", "dominant layer", "far from opt", "many delegates",
-    "operators outside", "orchestration", "unstable runs", "unused profile", "first call",
+    "dropped events", "staged copies", "synchronisation", "launch-bound", "dominant layer", "far from opt",
+    "many delegates", "operators outside", "orchestration", "unstable runs", "unused profile", "first call",
 ]  # fmt: skip
 
 # From where on something is worth a sentence.
 _SYNCHRONISATION = 0.2  # of a delegate's host time
+_LAUNCH = 0.8  # of an engine's device time: what its work takes to be queued
+_DEVICE_US = 5.0  # below, events on a stream are too coarse
 _LAYER = 0.3  # of all layer time
 _LAYERS_TO_DOMINATE = 3
 _LAYER_US = 5.0  # below, clocks that tick in microseconds make shares meaningless
@@ -66,8 +69,8 @@ class Finding:
 def findings(session: Session) -> list[Finding]:
     """What stands out: first what limits the figures themselves, then by share. Empty if nothing does."""
     known = _Known(
-        session, host_us_by_method(session), phases(session), layers(session), gaps(session), profile_costs(session),
-        spread(session),
+        session, host_us_by_method(session), phases(session), device_times(session), layers(session), gaps(session),
+        profile_costs(session), spread(session),
     )  # fmt: skip
     found = [finding for rule in _RULES for finding in rule(known)]
     return sorted(found, key=lambda item: (item.kind != "dropped events", -item.share))
@@ -80,6 +83,7 @@ class _Known:
     session: Session
     host_us: Mapping[str, float]
     phases: list[DelegatePhases]
+    device_times: list[DeviceTime]
     layers: list[Layer]
     gaps: list[Gap]
     costs: list[ProfileCost]
@@ -136,6 +140,22 @@ def _staged_copies(item: DelegatePhases, share: float) -> Finding:
         "Keep them on the device from call to call, and let neighbouring delegates hand tensors on there.",
         min(share, 1.0),
     )
+
+
+def _launch_bound(known: _Known) -> Iterator[Finding]:
+    for item in known.device_times:
+        device, enqueue = item.time.median_us, item.enqueue.median_us
+        if device < _DEVICE_US or enqueue < _LAUNCH * device:
+            continue
+        yield Finding(
+            "launch-bound",
+            f"{_name(item.delegate)}, profile {item.profile}",
+            f"The host takes {microseconds_text(enqueue)} to queue the engine's work, and the device "
+            f"{microseconds_text(device)} from its beginning to its end.",
+            "The device is done about as soon as the last of it is queued: it waits for the host between kernels.",
+            "Give a call more work, such as a larger batch; a faster GPU would not make these calls faster.",
+            known.share(item.delegate.method, item.enqueue.total_us),
+        )
 
 
 def _dominant_layers(known: _Known) -> Iterator[Finding]:
@@ -300,6 +320,7 @@ def _first_calls(known: _Known) -> Iterator[Finding]:
 _RULES = (
     _dropped_events,
     _within_delegates,
+    _launch_bound,
     _dominant_layers,
     _between_delegates,
     _profiles,

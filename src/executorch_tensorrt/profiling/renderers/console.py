@@ -12,6 +12,7 @@ from executorch_tensorrt.profiling.processors import (
     Layer,
     Region,
     Times,
+    device_times,
     findings,
     gaps,
     layers,
@@ -53,6 +54,7 @@ def render(session: Session, *, width: int = WIDTH, color: bool = False) -> str:
     _regions(report, session, found)
     _host_times(report, found)
     _phases(report, session)
+    _device_times(report, session)
     _layers(report, session)
     _gaps(report, session)
     _graph(report, found)
@@ -68,7 +70,8 @@ def render_comparison(comparison: Comparison, *, width: int = WIDTH, color: bool
     report.heading("Before and after")
     for difference in comparison.differences:
         report.line(f"Not the same: {difference}")
-    titles = {"run": "Runs", "delegate": "Delegates", "phase": "Phases", "layer": "Layers", "operator": "Operators"}
+    titles = {"run": "Runs", "delegate": "Delegates", "phase": "Phases"}
+    titles |= {"device": "Device time of engines' work", "layer": "Layers", "operator": "Operators"}
     for kind, title in titles.items():
         rows = [_change(change) for change in comparison.changes if change.kind == kind]
         if rows:
@@ -130,6 +133,19 @@ def _phases(report: TextReport, session: Session) -> None:
     report.table(title, ("method", "delegate", "phase", *TIMES, "share"), rows, (*TIMES, "share"))
     for line in staged or ["No copies to or from a device."] if rows else ["Not traced: needs level phases or layers."]:
         report.line(line)
+
+
+def _device_times(report: TextReport, session: Session) -> None:
+    found = device_times(session)
+    if not found:
+        return  # a section of its own for engines on a device alone
+    rows = [
+        (*_place(item.delegate), str(item.profile), str(item.calls), str(item.returned_early), *_times(item.time))
+        for item in found
+    ]
+    columns = ("method", "delegate", "profile", "calls", "returned early", *TIMES)
+    report.table("Device time of engines' work", columns, rows, ("profile", "calls", "returned early", *TIMES))
+    report.line("By the device's clock, without copies. Device times do not add up with host times.")
 
 
 def _layers(report: TextReport, session: Session) -> None:

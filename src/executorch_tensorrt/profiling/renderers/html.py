@@ -80,6 +80,7 @@ def _page(session: Session) -> dict[str, Any]:
         "profiles_used": _profiles_used(session),
         "phases": phases,
         "phase_columns": _phase_columns(phases),
+        "device_times": processors.device_times(session),
         "layers": layers,
         "operator_types": _operator_types(layers, colours),
         "gaps": gaps,

@@ -32,6 +32,7 @@ def render(session: Session) -> str:
     results = {
         "regions": processors.regions(session),
         "phases": processors.phases(session),
+        "device_times": processors.device_times(session),
         "layers": processors.layers(session),
         "gaps": processors.gaps(session),
         "profiles": processors.profile_costs(session),

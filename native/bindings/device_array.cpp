@@ -1,0 +1,200 @@
+#include "bindings/device_array.h"
+
+#include <nanobind/ndarray.h>
+#include <nanobind/stl/pair.h>
+#include <nanobind/stl/string.h>
+#include <nanobind/stl/vector.h>
+
+#include <algorithm>
+#include <utility>
+
+#include "bindings/arrays.h"
+#include "bindings/bindings.h"
+#include "bindings/failure.h"
+#include "device/caller_stream.h"
+#include "device/cuda.h"
+#include "executorch_tensorrt/cuda_stream_guard.h"
+
+namespace nb = nanobind;
+using namespace nb::literals;
+
+namespace executorch_tensorrt {
+namespace {
+
+constexpr int kDeviceToHost = 2;
+
+// NumPy's words: kind and size. bfloat16 has none.
+constexpr struct {
+  ScalarType type;
+  const char* name;
+} kTypes[] = {{ScalarType::kUInt8, "|u1"},   {ScalarType::kInt8, "|i1"},    {ScalarType::kInt16, "<i2"},
+              {ScalarType::kInt32, "<i4"},   {ScalarType::kInt64, "<i8"},   {ScalarType::kFloat16, "<f2"},
+              {ScalarType::kFloat32, "<f4"}, {ScalarType::kFloat64, "<f8"}, {ScalarType::kBool, "|b1"}};
+
+template <typename Framework>
+nb::object as_ndarray(const DeviceArray& array) {
+  auto* const owner = new std::shared_ptr<void>(array.memory);
+  const nb::capsule capsule(owner, [](void* p) noexcept { delete static_cast<std::shared_ptr<void>*>(p); });
+  return nb::cast(nb::ndarray<Framework>(array.memory.get(), array.shape.size(), array.shape.data(), capsule, nullptr,
+                                         dlpack_dtype(array.dtype), nb::device::cuda::value, array.device));
+}
+
+nb::dict cuda_array_interface(const DeviceArray& array) {
+  nb::list shape;
+  for (const std::size_t size : array.shape) {
+    shape.append(size);
+  }
+  const auto* type =
+      std::find_if(std::begin(kTypes), std::end(kTypes), [&](const auto& entry) { return entry.type == array.dtype; });
+  if (type == std::end(kTypes)) {
+    throw nb::attribute_error("__cuda_array_interface__ has no bfloat16: use DLPack");
+  }
+  nb::dict interface;
+  interface["shape"] = nb::tuple(shape);
+  interface["typestr"] = type->name;
+  interface["data"] = nb::make_tuple(reinterpret_cast<std::uintptr_t>(array.memory.get()), false);
+  interface["strides"] = nb::none();
+  interface["version"] = 3;
+  return interface;
+}
+
+nb::object dlpack(const DeviceArray& array, const nb::kwargs&) {
+  return as_ndarray<nb::array_api>(array).attr("__dlpack__")();
+}
+
+nb::object to_numpy(const DeviceArray& array) {
+  std::size_t nbytes = element_size(array.dtype);
+  for (const std::size_t size : array.shape) {
+    nbytes *= size;
+  }
+  OutputTensor host{std::unique_ptr<std::uint8_t[]>(new std::uint8_t[std::max<std::size_t>(nbytes, 1)]),
+                    array.shape,
+                    {},
+                    array.dtype};
+  {
+    const nb::gil_scoped_release release;
+    const Cuda& cuda = **Cuda::get();
+    const CudaDeviceScope scope(cuda, array.device);
+    const CudaStream stream = caller_stream().value_or(per_thread_stream());
+    int error = nbytes > 0 ? cuda.MemcpyAsync(host.data.get(), array.memory.get(), nbytes, kDeviceToHost, stream) : 0;
+    error = error != 0 ? error : cuda.StreamSynchronize(stream);
+    if (Status status = cuda.check(error, "copying an array from the device"); !status.ok()) {
+      throw ExecuTorchFailure(status.message());
+    }
+  }
+  return to_python(std::move(host), false);
+}
+
+// What an array says of itself; it may say anything.
+class Interface {
+ public:
+  Interface(const std::string& label, const nb::object& interface) : label_(label), interface_(interface) {
+    if (!nb::isinstance<nb::dict>(interface)) {
+      throw nb::type_error((label + ": got a __cuda_array_interface__ that is no dict").c_str());
+    }
+  }
+
+  bool has(const char* key) const { return !find(key).is_none(); }
+
+  template <typename T>
+  T get(const char* key, const char* allowed) const {
+    T value{};
+    if (!nb::try_cast(find(key), value)) {
+      refuse(key, allowed);
+    }
+    return value;
+  }
+
+  [[noreturn]] void refuse(const char* key, const char* allowed) const {
+    const auto got = nb::cast<std::string>(nb::repr(find(key))).substr(0, 40);
+    throw nb::type_error(
+        (label_ + ": got " + got + " as '" + key + "' in __cuda_array_interface__, allowed " + allowed).c_str());
+  }
+
+  const std::string& label() const { return label_; }
+
+ private:
+  nb::object find(const char* key) const { return interface_.attr("get")(key); }
+
+  const std::string& label_;
+  nb::object interface_;
+};
+
+void check_strides(const Interface& interface, const CudaArrayView& view) {
+  const auto strides = interface.get<std::vector<std::int64_t>>("strides", "a tuple of bytes for each dim, or None");
+  if (strides.size() != view.shape.size()) {
+    interface.refuse("strides", "a tuple of bytes for each dim, or None");
+  }
+  auto dense = static_cast<std::int64_t>(element_size(view.dtype));
+  for (std::size_t d = strides.size(); d-- > 0;) {
+    if (view.shape[d] != 1 && strides[d] != dense) {
+      throw nb::value_error(
+          (interface.label() +
+           ": got a device array with gaps or in another order, allowed row-major; make it contiguous")
+              .c_str());
+    }
+    dense *= view.shape[d];
+  }
+}
+
+// Python's guards end in the reverse order, so one that is open can't move.
+class PyStreamGuard {
+ public:
+  explicit PyStreamGuard(std::uintptr_t stream) : stream_(stream) {}
+  void enter() {
+    if (guard_) {
+      throw nb::value_error("this CudaStreamGuard is entered already: make another");
+    }
+    guard_ = std::make_unique<CudaStreamGuard>(reinterpret_cast<void*>(stream_));
+  }
+  void leave() { guard_.reset(); }
+
+ private:
+  std::uintptr_t stream_;
+  std::unique_ptr<CudaStreamGuard> guard_;
+};
+
+}  // namespace
+
+bool view_cuda_array(const std::string& label, const nb::object& value, CudaArrayView& view) {
+  if (!nb::hasattr(value, "__cuda_array_interface__")) {
+    return false;
+  }
+  const Interface interface(label, value.attr("__cuda_array_interface__"));
+  view.data = reinterpret_cast<void*>(
+      interface.get<std::pair<std::uintptr_t, nb::object>>("data", "an address and whether it is read-only").first);
+  view.shape = interface.get<std::vector<std::int64_t>>("shape", "a tuple of sizes");
+  if (std::any_of(view.shape.begin(), view.shape.end(), [](std::int64_t size) { return size < 0; })) {
+    interface.refuse("shape", "a tuple of sizes");
+  }
+  view.type_name = interface.get<std::string>("typestr", "a type as NumPy writes it");
+  for (const auto& entry : kTypes) {
+    // The byte order of a single byte is nobody's business.
+    if (view.type_name == entry.name || (entry.name[0] == '|' && view.type_name.substr(1) == entry.name + 1)) {
+      view.dtype = entry.type;
+    }
+  }
+  if (view.dtype != ScalarType::kUnknown && interface.has("strides")) {
+    check_strides(interface, view);
+  }
+  return true;
+}
+
+nb::object to_torch(const DeviceArray& array) { return as_ndarray<nb::pytorch>(array); }
+
+void bind_device(nb::module_& m) {
+  nb::class_<DeviceArray>(m, "DeviceArray", "An output of a method in the memory of a CUDA device, row-major.")
+      .def_prop_ro("shape", [](const DeviceArray& a) { return nb::tuple(nb::cast(a.shape)); })
+      .def_prop_ro("dtype", [](const DeviceArray& a) { return std::string(to_string(a.dtype)); })
+      .def_ro("device", &DeviceArray::device, "The index of the CUDA device.")
+      .def_prop_ro("__cuda_array_interface__", &cuda_array_interface)
+      .def("__dlpack__", &dlpack, "kwargs"_a)
+      .def("__dlpack_device__", [](const DeviceArray& a) { return nb::make_tuple(nb::device::cuda::value, a.device); })
+      .def("numpy", &to_numpy, "A copy on the host. Waits for the work on the stream that this thread's guard names.");
+  nb::class_<PyStreamGuard>(m, "CudaStreamGuard")
+      .def(nb::init<std::uintptr_t>(), "stream"_a)
+      .def("enter", &PyStreamGuard::enter)
+      .def("leave", &PyStreamGuard::leave);
+}
+
+}  // namespace executorch_tensorrt

@@ -1,0 +1,39 @@
+#include "device/caller_stream.h"
+
+#include <dlfcn.h>
+
+#include <atomic>
+
+#include "executorch_tensorrt/cuda_stream_guard.h"
+
+namespace executorch_tensorrt {
+namespace {
+
+thread_local std::optional<CudaStream> guarded;
+
+// std::optional<cudaStream_t> executorch::extension::cuda::getCallerStream()
+using GetCallerStream = std::optional<CudaStream> (*)();
+constexpr char kGetCallerStream[] = "_ZN10executorch9extension4cuda15getCallerStreamEv";
+std::atomic<GetCallerStream> get_caller_stream{nullptr};
+
+}  // namespace
+
+std::optional<CudaStream> caller_stream() {
+  if (guarded) {
+    return guarded;
+  }
+  const GetCallerStream get = get_caller_stream.load(std::memory_order_relaxed);
+  return get != nullptr ? get() : std::nullopt;
+}
+
+void find_executorch_stream() {
+  if (void* found = dlsym(RTLD_DEFAULT, kGetCallerStream)) {
+    get_caller_stream.store(reinterpret_cast<GetCallerStream>(found), std::memory_order_relaxed);
+  }
+}
+
+CudaStreamGuard::CudaStreamGuard(void* stream) : before_(guarded) { guarded = stream; }
+
+CudaStreamGuard::~CudaStreamGuard() { guarded = before_; }
+
+}  // namespace executorch_tensorrt

@@ -1,0 +1,122 @@
+// CUDA's runtime library, found and loaded when it is first needed. None of its headers is used.
+#pragma once
+
+#include <cstddef>
+#include <optional>
+#include <string>
+
+#include "core/status.h"
+
+namespace executorch_tensorrt {
+
+using CudaStream = void*;
+using CudaEvent = void*;
+using CudaGraph = void*;
+using CudaGraphExec = void*;
+
+// The calling thread's own stream, as every copy of CUDA's runtime in the process knows it.
+inline CudaStream per_thread_stream() { return reinterpret_cast<CudaStream>(2); }
+
+// cudaPointerAttributes, with room for what later versions append.
+struct CudaPointerAttributes {
+  int type = 0;
+  int device = 0;
+  void* device_pointer = nullptr;
+  void* host_pointer = nullptr;
+  unsigned char later[256] = {};
+};
+
+// What a pointer is, in CUDA's numbers. Memory that CUDA does not know, from malloc(), is kUnregistered.
+enum CudaMemoryType : int { kUnregistered = 0, kHost = 1, kDevice = 2, kManaged = 3 };
+
+// The functions of the library that was loaded, under CUDA's names. They return cudaError_t.
+struct Cuda {
+  int (*GetDeviceCount)(int*);
+  int (*GetDevice)(int*);
+  int (*SetDevice)(int);
+  int (*DeviceGetAttribute)(int*, int, int);
+  int (*GetDeviceProperties)(void*, int);
+  int (*RuntimeGetVersion)(int*);
+  int (*DriverGetVersion)(int*);
+  int (*GetLastError)();
+  const char* (*GetErrorName)(int);
+  const char* (*GetErrorString)(int);
+  int (*Malloc)(void**, std::size_t);
+  int (*Free)(void*);
+  int (*Memcpy)(void*, const void*, std::size_t, int);
+  int (*MemcpyAsync)(void*, const void*, std::size_t, int, CudaStream);
+  int (*Memcpy2DAsync)(void*, std::size_t, const void*, std::size_t, std::size_t, std::size_t, int, CudaStream);
+  int (*PointerGetAttributes)(void*, const void*);  // of CudaPointerAttributes
+  int (*StreamSynchronize)(CudaStream);
+  int (*StreamWaitEvent)(CudaStream, CudaEvent, unsigned);
+  int (*StreamIsCapturing)(CudaStream, int*);
+  int (*EventCreateWithFlags)(CudaEvent*, unsigned);
+  int (*EventDestroy)(CudaEvent);
+  int (*EventRecord)(CudaEvent, CudaStream);
+  int (*EventQuery)(CudaEvent);
+  int (*EventSynchronize)(CudaEvent);
+  int (*EventElapsedTime)(float*, CudaEvent, CudaEvent);
+
+  int (*StreamGetId)(CudaStream, unsigned long long*);  // null in libraries before 12.0
+
+  // Null in libraries before 11.4; see has_graphs().
+  int (*StreamCreateWithFlags)(CudaStream*, unsigned);
+  int (*StreamDestroy)(CudaStream);
+  int (*StreamBeginCapture)(CudaStream, int);
+  int (*StreamEndCapture)(CudaStream, CudaGraph*);
+  int (*GraphInstantiateWithFlags)(CudaGraphExec*, CudaGraph, unsigned long long);
+  int (*GraphLaunch)(CudaGraphExec, CudaStream);
+  int (*GraphExecDestroy)(CudaGraphExec);
+  int (*GraphDestroy)(CudaGraph);
+
+  bool has_graphs() const;
+
+  // Loads it from $ETRT_CUDART if that is set; else takes the one that the process has; else one of NVIDIA's Python
+  // packages beside this library's, and then the system's. kNotSupported, naming what was tried, without one, and when
+  // there is no driver or no GPU. Thread-safe; success is kept.
+  static Result<const Cuda*> get();
+
+  // Ok for 0. kOutOfMemory when memory ran out, else kInternal, with `what` and CUDA's own words. Clears the error that
+  // CUDA keeps for the thread.
+  Status check(int error, const std::string& what) const;
+
+  // For what may fail without harm: clears the error that CUDA keeps for the thread.
+  void ignore(int error) const {
+    if (error != 0) {
+      GetLastError();
+    }
+  }
+
+  // "NVIDIA H200, compute capability 9.0, driver for CUDA 13.0"
+  std::string describe(int device) const;
+};
+
+// The device that is current on this thread is `device` until the scope ends.
+class CudaDeviceScope {
+ public:
+  CudaDeviceScope(const Cuda& cuda, int device) : cuda_(cuda) {
+    status_ = cuda_.check(cuda_.GetDevice(&before_), "asking for the current device");
+    if (!status_.ok() || before_ == device) {
+      return;
+    }
+    changed_ = true;
+    status_ = cuda_.check(cuda_.SetDevice(device), "choosing device " + std::to_string(device));
+  }
+  ~CudaDeviceScope() {
+    if (changed_) {
+      cuda_.ignore(cuda_.SetDevice(before_));
+    }
+  }
+  CudaDeviceScope(const CudaDeviceScope&) = delete;
+  CudaDeviceScope& operator=(const CudaDeviceScope&) = delete;
+
+  const Status& status() const { return status_; }
+
+ private:
+  const Cuda& cuda_;
+  int before_ = 0;
+  bool changed_ = false;
+  Status status_;
+};
+
+}  // namespace executorch_tensorrt
