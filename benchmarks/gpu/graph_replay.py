@@ -1,6 +1,7 @@
 """Calls that are replayed as CUDA graphs, against calls that queue their work."""
 
 from collections.abc import Callable
+from itertools import cycle
 
 from gpu.cuda import free_memory, to_device
 from gpu_timing import Bench
@@ -8,6 +9,7 @@ from gpu_timing import Bench
 from executorch_tensorrt import CudaStreamGuard, Module
 
 SHAPES = 16
+ADDRESSES = 64
 
 
 def main() -> None:
@@ -28,6 +30,7 @@ def main() -> None:
             "aim_host_us": 10,
         }
         figures |= in_turn(bench)
+        figures |= moving(bench)
         figures |= {"bytes_per_graph": bytes_per_graph(bench)}
     bench.report("graph_replay", figures)
 
@@ -58,6 +61,19 @@ def in_turn(bench: Bench) -> dict[str, float]:
     medians = bench.host_us(sides)
     ratio = medians["in_turn"] / (medians["first"] + medians["second"])
     return {"in_turn_us": round(medians["in_turn"], 2), "in_turn_ratio": round(ratio, 3), "aim_in_turn_ratio": 1.1}
+
+
+def moving(bench: Bench) -> dict[str, float]:
+    """Calls that never have the addresses of one of the last: what they cost with graphs and without."""
+    sides: dict[str, Callable[[], object]] = {}
+    for side in ("enqueue", "replay"):
+        module = Module(bench.case.path, optimization_profile="auto", use_cuda_graphs=side == "replay")
+        arrays = cycle([bench.device_inputs("first") for _ in range(ADDRESSES)])
+        sides[f"moving_{side}"] = lambda module=module, arrays=arrays: module.forward(*next(arrays))
+    host_us = bench.host_us(sides)
+    whole_us = bench.host_us({name: finished(bench, call) for name, call in sides.items()})
+    figures = {f"{name}_host_us": round(value, 2) for name, value in host_us.items()}
+    return figures | {f"{name}_us": round(value, 2) for name, value in whole_us.items()}
 
 
 def bytes_per_graph(bench: Bench) -> int:

@@ -206,7 +206,8 @@ void InputArray::take_device_array(const std::string& label, CudaArrayView view,
                                    std::optional<int> device) {
   if (!device) {
     throw nb::value_error((label + ": got a tensor on a device, allowed CPU tensors, since the program has this input "
-                                   "on the host; export with device=\"cuda:0\" to give device tensors")
+                                   "on the host; export with device=\"cuda:0\" to give device tensors, "
+                                   "of a model that uses each input in one engine alone")
                               .c_str());
   }
   on_device_ = true;

@@ -251,8 +251,36 @@ Result<void*> DeviceIo::output(std::size_t index, std::string_view name, const C
   if (wanted) {
     staged_ = true;
     staged_bytes_ += nbytes;
-    copies_.push_back({memory, &place});
+    copies_.push_back({memory, &place, false});
   }
+  return place.staging.data();
+}
+
+Result<void*> DeviceIo::fix_input(std::size_t index, std::string_view name, std::size_t nbytes) {
+  Place& place = inputs_[index];
+  if (nbytes == 0 || place.address == place.staging.data()) {
+    return place.address;
+  }
+  if (Status status = stage(place, nbytes, name); !status.ok()) {
+    return status;
+  }
+  const int error = cuda_.MemcpyAsync(place.staging.data(), place.address, nbytes, kDeviceToDevice, stream_);
+  place.address = place.staging.data();
+  if (Status status = queue(error, "copying an input to a place of its own"); !status.ok()) {
+    return status;
+  }
+  return place.address;
+}
+
+Result<void*> DeviceIo::fix_output(std::size_t index, std::string_view name, void* data, std::size_t nbytes) {
+  Place& place = outputs_[index];
+  if (nbytes == 0 || data == place.staging.data()) {
+    return data;
+  }
+  if (Status status = stage(place, nbytes, name); !status.ok()) {
+    return status;
+  }
+  copies_.push_back({{data, nbytes, true, false}, &place, true});
   return place.staging.data();
 }
 
@@ -260,7 +288,7 @@ void DeviceIo::updates_input(std::size_t index, const CallerMemory& memory) {
   Place& place = inputs_[index];
   if (place.address == place.staging.data() && memory.nbytes > 0) {
     staged_bytes_ += memory.nbytes;
-    copies_.push_back({memory, &place});
+    copies_.push_back({memory, &place, false});
   }
 }
 
@@ -277,7 +305,8 @@ Status DeviceIo::copy_back() {
       copy.from->narrowed.resize(nbytes / kNarrow);
       to = copy.from->narrowed.data();
     }
-    const int error = cuda_.MemcpyAsync(to, copy.from->staging.data(), nbytes, kDeviceToHost, stream_);
+    const int direction = copy.within_device ? kDeviceToDevice : kDeviceToHost;
+    const int error = cuda_.MemcpyAsync(to, copy.from->staging.data(), nbytes, direction, stream_);
     if (Status status = queue(error, "copying an output from the device"); !status.ok()) {
       return status;
     }

@@ -48,6 +48,11 @@ class DeviceIo {
   // The device address to give to the engine, which writes `nbytes` there; without `memory.data`, to nobody's use.
   Result<void*> output(std::size_t index, std::string_view name, const CallerMemory& memory);
 
+  // Copies an input or output on the device to or from memory that stays where it is from call to call, whose address
+  // this returns.
+  Result<void*> fix_input(std::size_t index, std::string_view name, std::size_t nbytes);
+  Result<void*> fix_output(std::size_t index, std::string_view name, void* data, std::size_t nbytes);
+
   // Where input `index` of this call lies on the device.
   void* input_address(std::size_t index) const { return inputs_[index].address; }
 
@@ -92,6 +97,7 @@ class DeviceIo {
   struct Copy {
     CallerMemory to;
     Place* from;
+    bool within_device = false;
   };
 
   std::optional<unsigned long long> stream_id(const std::optional<CudaStream>& named) const;

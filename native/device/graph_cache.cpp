@@ -7,6 +7,8 @@ namespace executorch_tensorrt {
 namespace {
 
 constexpr unsigned kNonBlocking = 1;
+// As many as buffers that take turns.
+constexpr int kFewAddresses = 4;
 // Other threads may go on allocating memory meanwhile.
 constexpr int kThreadLocal = 1;
 
@@ -73,6 +75,27 @@ bool GraphCache::seen(const GraphKey& key) {
   return false;
 }
 
+void GraphCache::note_addresses(const GraphKey& key, bool are_new) {
+  const auto same = std::find_if(moving_.begin(), moving_.end(), [&](const Moving& shapes) {
+    return shapes.profile == key.profile && shapes.input_shapes == key.input_shapes;
+  });
+  if (same != moving_.end()) {
+    same->new_addresses = are_new ? same->new_addresses + 1 : 0;
+  } else if (are_new) {
+    if (moving_.size() == kMaxGraphs) {
+      moving_.erase(moving_.begin());
+    }
+    moving_.push_back({key.profile, key.input_shapes, 1});
+  }
+}
+
+bool GraphCache::addresses_move(const GraphKey& key) const {
+  return std::any_of(moving_.begin(), moving_.end(), [&](const Moving& shapes) {
+    return shapes.new_addresses >= kFewAddresses && shapes.profile == key.profile &&
+           shapes.input_shapes == key.input_shapes;
+  });
+}
+
 Status GraphCache::capture(const GraphKey& key, const std::vector<Shape>& output_shapes,
                            const std::function<Status(CudaStream)>& enqueue) {
   const int error = cuda_.StreamBeginCapture(stream_, kThreadLocal);
@@ -125,6 +148,7 @@ void GraphCache::forget_all() {
   std::for_each(graphs_.begin(), graphs_.end(), [&](const Graph& graph) { destroy(graph); });
   graphs_.clear();
   last_calls_.clear();
+  moving_.clear();
 }
 
 }  // namespace executorch_tensorrt

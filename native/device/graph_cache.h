@@ -44,6 +44,12 @@ class GraphCache {
   // Whether a call of this key was one of the last; from now on it is. A graph pays where a call comes again.
   bool seen(const GraphKey& key);
 
+  // A call of these shapes that no graph of theirs fits, because its addresses are new, or one that a graph fits.
+  void note_addresses(const GraphKey& key, bool are_new);
+  // Whether calls of these shapes keep coming with new addresses. Memory of one's own, in the same place for all of
+  // them, makes them fit then.
+  bool addresses_move(const GraphKey& key) const;
+
   // Makes a graph of what `enqueue` puts on the stream that it is given, which does nothing then. TensorRT wants to
   // have queued a call of the same shapes before. Where it fails, the engine's context may be of no more use.
   Status capture(const GraphKey& key, const std::vector<Shape>& output_shapes,
@@ -72,6 +78,12 @@ class GraphCache {
   std::vector<Graph> graphs_;
   std::vector<GraphKey> last_calls_;  // the newest last
   std::uint64_t launches_ = 0;
+  struct Moving {
+    std::size_t profile = 0;
+    std::vector<Shape> input_shapes;
+    int new_addresses = 0;  // in a row
+  };
+  std::vector<Moving> moving_;  // at most kMaxGraphs
 };
 
 }  // namespace executorch_tensorrt

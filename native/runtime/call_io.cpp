@@ -13,6 +13,9 @@ namespace {
 using executorch::aten::Tensor;
 using executorch::runtime::EValue;
 
+// Copying more within the device takes longer than a replay saves.
+constexpr std::size_t kMostFixedBytes = 4u << 20;
+
 // A tensor argument that fits its binding, or why not.
 Status check_argument(const EValue& value, const Binding& binding, const char* side) {
   const auto name = [&] { return std::string(side) + " '" + binding.name + "'"; };
@@ -168,6 +171,38 @@ Status CallIo::place_outputs(const std::vector<Shape>& shapes, const std::vector
     }
     engine_.addresses.push_back(memory.data);
     engine_.output_sizes.push_back(memory.nbytes);
+  }
+  return {};
+}
+
+Status CallIo::fix_addresses() {
+  const std::size_t num_inputs = metadata_.inputs.size();
+  std::size_t total = 0;
+  for (std::size_t i = 0; i < num_inputs; ++i) {
+    total += caller_memory(input_memory(i), metadata_.inputs[i]).engine_nbytes();
+  }
+  for (std::size_t o = 0; o < metadata_.outputs.size(); ++o) {
+    total += engine_.output_sizes[o];
+  }
+  if (total > kMostFixedBytes || !metadata_.aliased_io.empty()) {
+    return {};
+  }
+  for (std::size_t i = 0; i < num_inputs; ++i) {
+    const std::size_t nbytes = caller_memory(input_memory(i), metadata_.inputs[i]).engine_nbytes();
+    const Result<void*> fixed = engine_.device->fix_input(i, metadata_.inputs[i].name, nbytes);
+    if (!fixed.ok()) {
+      return fixed.status();
+    }
+    engine_.addresses[i] = *fixed;
+  }
+  for (std::size_t o = 0; o < metadata_.outputs.size(); ++o) {
+    const void*& address = engine_.addresses[num_inputs + o];
+    const Result<void*> fixed =
+        engine_.device->fix_output(o, metadata_.outputs[o].name, const_cast<void*>(address), engine_.output_sizes[o]);
+    if (!fixed.ok()) {
+      return fixed.status();
+    }
+    address = *fixed;
   }
   return {};
 }

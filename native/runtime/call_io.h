@@ -41,6 +41,9 @@ class CallIo {
   // they are kept.
   Status place_outputs(const std::vector<Shape>& shapes, const std::vector<Shape>& input_shapes);
 
+  // Has the engine work on memory that stays where it is from call to call, if what the call moves is little enough.
+  Status fix_addresses();
+
   // Where all of them lie is what the context works on.
   Status bind(BoundContext& context) const;
 

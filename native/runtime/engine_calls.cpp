@@ -261,10 +261,9 @@ Status EngineCalls::bind_outputs(EngineCall& call) {
     return status;
   }
   if (call.use_graphs) {
-    graph_key_.profile = call.profile;
-    graph_key_.input_shapes = input_shapes_;
-    graph_key_.addresses = io_.addresses;
-    call.replay = graphs_->has(graph_key_);
+    if (Status status = find_graph(call); !status.ok()) {
+      return status;
+    }
   }
   if (call.replay) {
     return {};
@@ -275,6 +274,23 @@ Status EngineCalls::bind_outputs(EngineCall& call) {
     }
   }
   return call.io.bind(*call.context);
+}
+
+Status EngineCalls::find_graph(EngineCall& call) {
+  graph_key_.profile = call.profile;
+  graph_key_.input_shapes = input_shapes_;
+  graph_key_.addresses = io_.addresses;
+  call.replay = graphs_->has(graph_key_);
+  if (call.replay || !graphs_->addresses_move(graph_key_)) {
+    return {};
+  }
+  if (Status status = call.io.fix_addresses(); !status.ok()) {
+    return status;
+  }
+  call.fixed = true;
+  graph_key_.addresses = io_.addresses;
+  call.replay = graphs_->has(graph_key_);
+  return {};
 }
 
 bool EngineCalls::is_timed(const EngineCall& call) const {
@@ -300,7 +316,14 @@ Status EngineCalls::do_work(EngineCall& call) {
     return graphs_->launch(graph_key_, io_.device->stream());
   }
   Status status = queue_work(call);
-  if (status.ok() && call.use_graphs && graphs_->seen(graph_key_)) {
+  if (!status.ok() || !call.use_graphs) {
+    return status;
+  }
+  const bool seen = graphs_->seen(graph_key_);
+  if (!call.fixed) {
+    graphs_->note_addresses(graph_key_, !seen);
+  }
+  if (seen) {
     capture(call);
   }
   return status;

@@ -34,6 +34,7 @@ struct EngineCall {
   bool use_graphs = false;
   bool shapes_are_set = false;  // those of the context
   bool replay = false;
+  bool fixed = false;  // it works on memory that stays where it is from call to call
   std::uint64_t enqueue_start = 0;  // in ticks
   bool has_layers = false;
   std::size_t layers_dropped = 0;
@@ -92,6 +93,7 @@ class EngineCalls {
   Result<std::unique_ptr<BoundContext>> make_context(std::size_t profile);
   Status infer_output_shapes(EngineCall& call);
   Status bind_outputs(EngineCall& call);
+  Status find_graph(EngineCall& call);
   Status enqueue(EngineCall& call);
   Status do_work(EngineCall& call);
   Status queue_work(EngineCall& call);

@@ -1,6 +1,7 @@
 // Calls that are replayed as CUDA graphs: from the third of a kind on, with the same outputs, and never with a graph
 // that is not of this call.
 #include <boost/test/unit_test.hpp>
+#include <memory>
 #include <new>
 #include <stdexcept>
 #include <string>
@@ -116,6 +117,26 @@ BOOST_AUTO_TEST_CASE(a_call_of_another_shape_profile_or_address_is_not_replayed_
       BOOST_TEST(replays(caller, 4));
     }
     BOOST_TEST(replays(caller, 4));
+  }
+}
+
+BOOST_AUTO_TEST_CASE(addresses_that_are_always_new_are_served_by_memory_that_stays) {
+  FakeCuda cuda;
+  DeviceCaller caller;
+  BOOST_TEST_REQUIRE((caller.load("off", true) == Error::Ok));
+  std::vector<std::unique_ptr<Moved>> moved;
+  std::vector<bool> replayed;
+  for (int call = 0; call < 9; ++call) {
+    for (std::size_t argument : {0u, 2u}) {
+      moved.push_back(std::make_unique<Moved>(caller, argument));
+    }
+    replayed.push_back(replays(caller, 3));
+  }
+  // Four calls with new addresses; then one, and another that is captured, with those of the memory that stays.
+  const std::vector<bool> expected = {false, false, false, false, false, false, true, true, true};
+  BOOST_TEST(replayed == expected, boost::test_tools::per_element());
+  while (!moved.empty()) {
+    moved.pop_back();
   }
 }
 

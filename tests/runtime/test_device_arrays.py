@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+import torch
 from fakes.python_engine import FakeCuda, in_capsule
 from runtime.device_programs import Load, Where, doubled, tail, two_engines, typed
 
@@ -39,6 +40,26 @@ def test_device_arrays_give_device_arrays(size: int, cuda: FakeCuda, load: Load)
     assert runtime.named("set_input_address") == [[0, array.__cuda_array_interface__["data"][0]]]
     assert runtime.named("set_output_address") == [[0, interface["data"][0]]]
     assert not [line for line in cuda.take_log() if line.startswith("Memcpy")]
+
+
+def test_one_device_array_is_enough_for_device_outputs(cuda: FakeCuda, load: Load) -> None:
+    module, _ = load(typed())
+    ids = np.arange(8, dtype=np.int64).reshape(2, 4)
+    outputs = module.forward(cuda.array(numbers()), ids)
+    assert all(isinstance(output, DeviceArray) for output in outputs)
+    np.testing.assert_array_equal(outputs[1].numpy(), ids + 1)
+
+
+@pytest.mark.parametrize("where", ["device", "host_io", "host"])
+def test_torch_tensors_give_torch_tensors(where: Where, load: Load) -> None:
+    (output,) = load(doubled(where))[0].forward(torch.from_numpy(numbers()))
+    assert isinstance(output, torch.Tensor)
+    np.testing.assert_array_equal(output.numpy(), 2 * numbers())
+
+
+def test_host_arrays_may_have_gaps(load: Load) -> None:
+    (output,) = load(doubled())[0].forward(np.repeat(numbers(), 2, axis=1)[:, ::2])
+    np.testing.assert_array_equal(output, 2 * numbers())
 
 
 def test_device_output_gives_a_host_copy(cuda: FakeCuda, load: Load) -> None:
