@@ -184,12 +184,17 @@ nb::object to_torch(const DeviceArray& array) { return as_ndarray<nb::pytorch>(a
 
 void bind_device(nb::module_& m) {
   nb::class_<DeviceArray>(m, "DeviceArray", "An output of a method in the memory of a CUDA device, row-major.")
-      .def_prop_ro("shape", [](const DeviceArray& a) { return nb::tuple(nb::cast(a.shape)); })
+      .def_prop_ro(
+          "shape", [](const DeviceArray& a) { return nb::tuple(nb::cast(a.shape)); },
+          nb::sig("def shape(self) -> tuple[int, ...]"))
       .def_prop_ro("dtype", [](const DeviceArray& a) { return std::string(to_string(a.dtype)); })
       .def_ro("device", &DeviceArray::device, "The index of the CUDA device.")
-      .def_prop_ro("__cuda_array_interface__", &cuda_array_interface)
-      .def("__dlpack__", &dlpack, "kwargs"_a)
-      .def("__dlpack_device__", [](const DeviceArray& a) { return nb::make_tuple(nb::device::cuda::value, a.device); })
+      .def_prop_ro("__cuda_array_interface__", &cuda_array_interface,
+                   nb::sig("def __cuda_array_interface__(self) -> dict[str, typing.Any]"))
+      .def("__dlpack__", &dlpack, "kwargs"_a, nb::sig("def __dlpack__(self, **kwargs: typing.Any) -> typing.Any"))
+      .def(
+          "__dlpack_device__", [](const DeviceArray& a) { return nb::make_tuple(nb::device::cuda::value, a.device); },
+          nb::sig("def __dlpack_device__(self) -> tuple[int, int]"))
       .def("numpy", &to_numpy, "A copy on the host. Waits for the work on the stream that this thread's guard names.");
   nb::class_<PyStreamGuard>(m, "CudaStreamGuard")
       .def(nb::init<std::uintptr_t>(), "stream"_a)

@@ -34,7 +34,7 @@ struct EngineCall {
   bool use_graphs = false;
   bool shapes_are_set = false;  // those of the context
   bool replay = false;
-  bool fixed = false;  // it works on memory that stays where it is from call to call
+  bool fixed = false;               // it works on memory that stays where it is from call to call
   std::uint64_t enqueue_start = 0;  // in ticks
   bool has_layers = false;
   std::size_t layers_dropped = 0;

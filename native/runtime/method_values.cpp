@@ -104,6 +104,7 @@ Status MethodValues::prepare(std::vector<EValue>& inputs) {
     if (!memory.ok()) {
       return memory.status();
     }
+    output.block.reset();  // unless the caller holds it, it is the block that this call gets again
     Result<std::shared_ptr<void>> block = (*memory)->take(output.nbytes);
     if (!block.ok()) {
       return block.status();

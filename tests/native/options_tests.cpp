@@ -73,6 +73,22 @@ BOOST_AUTO_TEST_CASE(wrong_values_and_types_say_what_is_allowed) {
   }
 }
 
+BOOST_AUTO_TEST_CASE(graphs_are_a_load_time_option_or_a_compile_spec) {
+  std::string yes = "true";
+  std::string no = "0";
+  std::string maybe = "maybe";
+  BOOST_TEST(!resolve({})->use_cuda_graphs);
+  BOOST_TEST(resolve({option(kCudaGraphsKey, true)})->use_cuda_graphs);
+  BOOST_TEST(resolve({}, {spec(kCudaGraphsKey, yes)})->use_cuda_graphs);
+  BOOST_TEST(!resolve({}, {spec(kCudaGraphsKey, no)})->use_cuda_graphs);
+  BOOST_TEST(!resolve({option(kCudaGraphsKey, false)}, {spec(kCudaGraphsKey, yes)})->use_cuda_graphs);
+  BOOST_TEST(resolve({option(kCudaGraphsKey, 1)}).status().message() ==
+             "option 'use_cuda_graphs': got 1, allowed true or false");
+  BOOST_TEST(resolve({}, {spec(kCudaGraphsKey, maybe)}).status().message() ==
+             "option 'use_cuda_graphs': got 'maybe', allowed 'true' or 'false'");
+  BOOST_TEST(!resolve({}, {spec(kCudaGraphsKey, yes), spec(kCudaGraphsKey, yes)}).ok());
+}
+
 BOOST_AUTO_TEST_CASE(a_key_given_twice_is_an_error) {
   const BackendOption level = text_option(kProfileLevelKey, "phases");
   BOOST_TEST(resolve({level, level}).status().message() == "option 'torchtrt_profile_level' is given twice");

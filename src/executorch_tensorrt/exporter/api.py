@@ -104,6 +104,7 @@ def export(
     engine_cache: str | os.PathLike[str] | None = None,
     device: str | None = None,
     host_io: bool = False,
+    use_cuda_graphs: bool = False,
     take_over_mutable_buffer: bool = False,
     generate_etrecord: bool = False,
     strict: bool = False,
@@ -129,6 +130,7 @@ def export(
             of methods that engines read and write. Callers give and get device memory then; `Module` takes host arrays
             as well, and copies them.
         host_io: with `device`, leave the inputs and outputs of methods on the host; the program copies them.
+        use_cuda_graphs: replay calls of engines on a GPU as CUDA graphs, unless they are loaded with another choice.
         take_over_mutable_buffer: let engines own the buffers that the model updates; see `TensorRTPartitioner`.
         generate_etrecord: keep what `save_etrecord` needs.
         strict: trace with TorchDynamo, see `torch.export.export`.
@@ -151,6 +153,7 @@ def export(
             engine_options=engine_options,
             engine_cache=engine_cache,
             device=device,
+            use_cuda_graphs=use_cuda_graphs,
             take_over_mutable_buffer=take_over_mutable_buffer,
         )
 

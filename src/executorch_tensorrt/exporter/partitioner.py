@@ -61,6 +61,7 @@ class TensorRTPartitioner(Partitioner):
             Where engines can't be built, build requests are left in it, and lowering stops with RuntimeError.
         device: "cuda:0" and so on: plan the engines' inputs and outputs in the memory of that device; what passes from
             engine to engine stays there. None: on the host, from where engines on a GPU copy them in each call.
+        use_cuda_graphs: replay the engines' calls as CUDA graphs, unless they are loaded with another choice.
         take_over_mutable_buffer: let engines own the buffers that the method updates (KV caches): they keep them
             between calls, and no call copies them. Else they stay in the program's own memory, where engines update
             them in place if they can.
@@ -81,6 +82,7 @@ class TensorRTPartitioner(Partitioner):
         engine_options: Mapping[str, Any] | None = None,
         engine_cache: str | os.PathLike[str] | None = None,
         device: str | None = None,
+        use_cuda_graphs: bool = False,
         take_over_mutable_buffer: bool = False,
     ) -> None:
         super().__init__()
@@ -96,6 +98,7 @@ class TensorRTPartitioner(Partitioner):
         self._min_block_size = min_block_size
         self._profiling = _profiling_specs(profiling)
         self._device = device_specs(device, engine)
+        self._replay = [CompileSpec("use_cuda_graphs", b"true")] if use_cuda_graphs else []
         if take_over_mutable_buffer and not self._builder.updates_in_place:
             raise ValueError(
                 f"take_over_mutable_buffer is not for every engine: got engine {engine!r}, allowed 'cpu'; leave it off."
@@ -205,7 +208,7 @@ class TensorRTPartitioner(Partitioner):
 
     def _compile_specs(self, table: str, wrapped: bool = False) -> list[CompileSpec]:
         engine = engine_spec("", {}, None) if wrapped else engine_spec(self._builder.kind, self._options, self._cache)
-        return [engine, CompileSpec(PROFILES_SPEC, table.encode()), *self._profiling]
+        return [engine, CompileSpec(PROFILES_SPEC, table.encode()), *self._profiling, *self._replay]
 
 
 def _alias_specs(pairs: Sequence[tuple[str, str]] | None) -> list[CompileSpec]:
