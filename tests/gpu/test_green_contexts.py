@@ -1,4 +1,4 @@
-"""Streams of CUDA's green contexts, which have a part of a GPU: they work, or are refused and leave the module alone."""
+"""Streams of CUDA's green contexts, which are a part of a GPU: they work, or are refused cleanly."""
 
 from __future__ import annotations
 
