@@ -5,6 +5,7 @@
 
 namespace executorch_tensorrt {
 
+void bind_aoti(nanobind::module_& m);     // aoti/torch_operators.h, aoti/packaged_engine.h
 void bind_core(nanobind::module_& m);     // core/blob.h, core/metadata.h, core/selection.h
 void bind_device(nanobind::module_& m);   // executorch_tensorrt/cuda_stream_guard.h, bindings/device_array.h
 void bind_log(nanobind::module_& m);      // runtime/log.h, executorch_tensorrt/last_error.h

@@ -1,6 +1,7 @@
 #include "bindings/bindings.h"
 
 NB_MODULE(_native, m) {
+  executorch_tensorrt::bind_aoti(m);
   executorch_tensorrt::bind_core(m);
   executorch_tensorrt::bind_device(m);
   executorch_tensorrt::bind_log(m);

@@ -11,6 +11,10 @@ from executorch_tensorrt._load import load_native
 
 load_native()
 
+from executorch_tensorrt._torch_operators import register_with_torch  # noqa: E402
+
+register_with_torch()
+
 __version__ = _build_info.VERSION
 
 from executorch_tensorrt.inputs import Input  # noqa: E402

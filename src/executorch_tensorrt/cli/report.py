@@ -22,7 +22,8 @@ _PRINTED = ("console", "json")
 _HELP = """Show where the time of captured runs went.
 
 A SESSION is the folder that 'etrt profile' wrote, or its session.json; or an ETDump that another process wrote, with
---program for the .pte file that it ran. Several sessions of one program, each of another method, are shown as one.
+--program for the .pte file that it ran; or a folder with the Perfetto traces that engines wrote. Several sessions of
+one program, each of another method, are shown as one.
 
 'console' and 'json' are printed. 'html', 'perfetto' and 'trex' are written beside the session, or where -o says.
 

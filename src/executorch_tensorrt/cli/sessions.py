@@ -1,4 +1,4 @@
-"""Sessions that commands are given: what `etrt profile` wrote, or an ETDump with its program."""
+"""Sessions that commands are given: what `etrt profile` wrote, an ETDump with its program, or traces of engines."""
 
 from __future__ import annotations
 
@@ -17,9 +17,12 @@ def load_session(path: Path, program: Path | None, method: str) -> Session:
     """
     from executorch_tensorrt.profiling import Session, from_etdump
     from executorch_tensorrt.profiling.etdump import is_etdump
+    from executorch_tensorrt.profiling.session import SESSION_FILE
+    from executorch_tensorrt.profiling.traces import TRACES, from_traces
 
     if program is not None:
         return from_etdump(program, path, method=method)
     if path.is_file() and is_etdump(path):
         raise ValueError(f"'{path}' is an ETDump: add --program with the .pte file that ran")
-    return Session.load(path)
+    has_traces = path.is_dir() and not (path / SESSION_FILE).exists() and any(path.glob(TRACES))
+    return from_traces(path) if has_traces or path.match(TRACES) else Session.load(path)

@@ -158,12 +158,12 @@ def export(
         )
 
     methods = _methods(model, inputs, partitioner)
-    with torch.no_grad(), _quiet():
+    with torch.no_grad(), quiet():
         with clock.step("trace", "tracing the model"):
-            programs = {name: _program(method.model, method.inputs, strict) for name, method in methods.items()}
+            programs = {name: program_of(method.model, method.inputs, strict) for name, method in methods.items()}
         with clock.step("lower", "building engines"), sizes_of_one(), unnarrowed():
-            edge = _lower(programs, methods, partitioners, generate_etrecord)
-        delegates = _delegates(edge)
+            edge = lower(programs, methods, partitioners, generate_etrecord)
+        delegates = describe_delegates(edge)
         with clock.step("emit", "writing the program"), unnarrowed():
             lowered = edge.to_executorch(planning_config(edge, device, host_io))
             check_plan(lowered, {name: method.declared for name, method in methods.items()})
@@ -173,7 +173,7 @@ def export(
     return ExportedEngineProgram(lowered, delegates, _left_outside(methods), clock.seconds)
 
 
-def _lower(
+def lower(
     programs: dict[str, ExportedProgram],
     methods: Mapping[str, _Method],
     partitioners: Sequence[Partitioner],
@@ -208,7 +208,7 @@ def _methods(
 ) -> dict[str, _Method]:
     """What to export by method name, each with a partitioner of its own."""
     if not isinstance(model, Mapping):
-        return {"forward": _method(model, inputs, partitioner)}
+        return {"forward": method_of(model, inputs, partitioner)}
     models = cast("Mapping[str, object]", model)
     if not models or not all(isinstance(name, str) and name.isidentifier() for name in models):
         raise ValueError(
@@ -222,10 +222,10 @@ def _methods(
             f"inputs do not name the model's methods: got {got}, allowed exactly {', '.join(models)}; give each method "
             "its inputs."
         )
-    return {name: _method(item, given[name], partitioner) for name, item in models.items()}
+    return {name: method_of(item, given[name], partitioner) for name, item in models.items()}
 
 
-def _method(
+def method_of(
     model: object,
     inputs: Inputs | None,
     partitioner: Callable[[Sequence[Input] | Mapping[str, Input] | None], TensorRTPartitioner],
@@ -247,7 +247,7 @@ def _left_outside(methods: Mapping[str, _Method]) -> dict[str, str]:
     }
 
 
-def _program(model: object, inputs: Inputs | None, strict: bool) -> ExportedProgram:
+def program_of(model: object, inputs: Inputs | None, strict: bool) -> ExportedProgram:
     if isinstance(model, ExportedProgram):
         model = wrap_engines(model)
         # Lowering takes constants out of the program that it gets.
@@ -267,7 +267,7 @@ def _program(model: object, inputs: Inputs | None, strict: bool) -> ExportedProg
     return trace(model, inputs, strict)
 
 
-def _delegates(edge: EdgeProgramManager) -> list[dict[str, Any]]:
+def describe_delegates(edge: EdgeProgramManager) -> list[dict[str, Any]]:
     names = sorted(edge.methods)
     return [delegate for name in names for delegate in _delegates_of(name, edge.exported_program(name))]
 
@@ -315,7 +315,7 @@ class _Clock:
 
 
 @contextmanager
-def _quiet() -> Generator[None]:
+def quiet() -> Generator[None]:
     """Without the warnings that torch's own deep copies raise by the hundred."""
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", message=r".*isinstance\(treespec, LeafSpec\).*", category=FutureWarning)

@@ -1,0 +1,56 @@
+// Engines of PyTorch packages: one handle each for the whole process, made at the first call.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <mutex>
+#include <string>
+
+#include "core/metadata.h"
+#include "runtime/engine_handle.h"
+
+namespace executorch_tensorrt {
+
+// What the operator's `engine` tensor begins with (little-endian):
+//
+//   offset  size  field
+//        0     4  magic "ETP1"
+//        4     4  1 when the blob lies outside the tensor, else 0
+//        8     8  size of the blob
+//       16    32  SHA-256 of the blob
+//       48     4  the request of calls without a guard: the index of an optimization profile, or -1 for automatic
+//       52    12  zeros
+//       64        the blob, unless it lies outside
+inline constexpr std::size_t kPackagedHeaderSize = 64;
+
+// Takes a lock whose holder may need Python's GIL. In a process with Python, a thread that has the GIL lets go of it
+// while it waits.
+using TakeLock = void (*)(std::unique_lock<std::mutex>& lock);
+void set_take_lock(TakeLock take_lock);
+
+struct PackagedEngine {
+  std::string label;  // "engine 1a2b3c4d5e6f"
+  EngineMetadata metadata;
+  std::shared_ptr<const void> blob;  // before what reads it
+  std::unique_ptr<EngineHandle> handle;
+  bool runs_in_python = false;  // its runtime is written in Python
+  std::mutex turn;              // of engines that run in Python: taken before the handle's own
+
+  // To be held during a call.
+  std::unique_lock<std::mutex> take_turn();
+};
+
+// The engine that a tensor of `size` bytes at `data` is or stands for. The blob is copied: a package may be unloaded
+// while the engine stays. Thread-safe; costs a look-up once the engine is there.
+Result<std::shared_ptr<PackagedEngine>> packaged_engine(const void* data, std::size_t size);
+
+// Maps a blob that lies outside its tensor, `size` bytes at `offset` of a file, for as long as the process lives.
+// `digest` is its SHA-256 in hexadecimal; the caller answers for it.
+Status map_packaged_engine(const std::string& path, std::size_t offset, std::size_t size, const std::string& digest);
+
+// Frees all engines, once their calls are over, so that their traces are written. Calls that come later make them
+// again.
+void release_packaged_engines();
+
+}  // namespace executorch_tensorrt
