@@ -267,7 +267,7 @@ def test_output_whose_shape_depends_on_values_is_refused_by_name(install: Instal
 )
 def test_tensor_that_cannot_be_bound_is_refused_by_name(change: dict[str, Any], text: str, install: Install) -> None:
     io = tensors()
-    install("8.6.1", io | {"x": replace(io["x"], **change)})
+    install("10.9.0", io | {"x": replace(io["x"], **change)})
     with pytest.raises(ValueError, match=f"the engine's 'x' can't be bound: got {text}.*torch_executed_ops"):
         load()
 

@@ -123,15 +123,16 @@ def engine_of(fake: FakeTensorRT) -> Any:
         get_tensor_shape=lambda name: io[name].shape,
         get_tensor_dtype=lambda name: SimpleNamespace(name=io[name].dtype),
         get_tensor_location=lambda name: io[name].location,
-        get_tensor_format=lambda name, profile: io[name].formats[profile],
         is_shape_inference_io=lambda name: io[name].is_shape,
         get_tensor_profile_shape=lambda name, profile: list(zip(*io[name].ranges[profile], strict=True)),
     )
     sizes = (256, 1024)
     if fake.release < (10, 0):
         engine.device_memory_size = max(sizes)
+        engine.get_tensor_format = lambda name: io[name].formats[0]  # 8.6.0's library ends the process for a profile
         engine.create_execution_context_without_device_memory = lambda: _created(fake)
         return engine
+    engine.get_tensor_format = lambda name, profile: io[name].formats[profile]
     engine.create_execution_context = lambda strategy: _created(fake, strategy)
     if fake.release >= (10, 1):
         engine.get_device_memory_size_for_profile_v2 = sizes.__getitem__
