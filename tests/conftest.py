@@ -23,6 +23,14 @@ def _no_guard_is_left() -> Iterator[None]:
     assert left == _native.Request(), f"the test left {left} as this thread's request"
 
 
+@pytest.fixture(scope="session", autouse=True)
+def _compilers_leave_nothing(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
+    """PyTorch's compilers would keep what they made in a folder of their own."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("TORCHINDUCTOR_CACHE_DIR", str(tmp_path_factory.mktemp("inductor")))
+        yield
+
+
 def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--build-dir", type=Path, default=REPOSITORY / "build" / "editable", help="of native tests")
 
