@@ -21,8 +21,6 @@ using namespace nb::literals;
 namespace executorch_tensorrt {
 namespace {
 
-constexpr int kDeviceToHost = 2;
-
 // NumPy's words: kind and size. bfloat16 has none.
 constexpr struct {
   ScalarType type;
@@ -75,9 +73,7 @@ nb::object to_numpy(const DeviceArray& array) {
     const nb::gil_scoped_release release;
     const Cuda& cuda = **Cuda::get();
     const CudaDeviceScope scope(cuda, array.device);
-    const CudaStream stream = caller_stream().value_or(per_thread_stream());
-    int error = nbytes > 0 ? cuda.MemcpyAsync(host.data.get(), array.memory.get(), nbytes, kDeviceToHost, stream) : 0;
-    error = error != 0 ? error : cuda.StreamSynchronize(stream);
+    const int error = copy_behind_calls(cuda, host.data.get(), array.memory.get(), nbytes, kDeviceToHost);
     if (Status status = cuda.check(error, "copying an array from the device"); !status.ok()) {
       throw ExecuTorchFailure(status.message());
     }

@@ -26,6 +26,13 @@ std::optional<CudaStream> caller_stream() {
   return get != nullptr ? get() : std::nullopt;
 }
 
+int copy_behind_calls(const Cuda& cuda, void* to, const void* from, std::size_t nbytes, CudaCopy direction) {
+  const CudaStream stream = caller_stream().value_or(per_thread_stream());
+  const int error = cuda.MemcpyAsync(to, from, nbytes, direction, stream);
+  const int synchronized = cuda.StreamSynchronize(stream);  // also where it failed: nobody knows how far it came
+  return error != 0 ? error : synchronized;
+}
+
 void find_executorch_stream() {
   if (void* found = dlsym(RTLD_DEFAULT, kGetCallerStream)) {
     get_caller_stream.store(reinterpret_cast<GetCallerStream>(found), std::memory_order_relaxed);

@@ -78,8 +78,11 @@ Status unavailable(const std::string& text) { return {StatusCode::kNotSupported,
 
 Status resolve(void* library, Cuda& cuda) {
   std::string missing;
-  const auto find = [&](auto& function, const char* name) {
+  const auto find_optional = [&](auto& function, const char* name) {
     function = reinterpret_cast<std::remove_reference_t<decltype(function)>>(dlsym(library, name));
+  };
+  const auto find = [&](auto& function, const char* name) {
+    find_optional(function, name);
     if (function == nullptr) {
       missing += (missing.empty() ? "" : ", ") + std::string(name);
     }
@@ -109,9 +112,6 @@ Status resolve(void* library, Cuda& cuda) {
   find(cuda.EventQuery, "cudaEventQuery");
   find(cuda.EventSynchronize, "cudaEventSynchronize");
   find(cuda.EventElapsedTime, "cudaEventElapsedTime");
-  const auto find_optional = [&](auto& function, const char* name) {
-    function = reinterpret_cast<std::remove_reference_t<decltype(function)>>(dlsym(library, name));
-  };
   find_optional(cuda.StreamGetId, "cudaStreamGetId");
   find_optional(cuda.StreamCreateWithFlags, "cudaStreamCreateWithFlags");
   find_optional(cuda.StreamDestroy, "cudaStreamDestroy");

@@ -26,6 +26,9 @@ struct CudaPointerAttributes {
   unsigned char later[256] = {};
 };
 
+// The direction of a copy, in CUDA's numbers. kWherever leaves it to CUDA to find out.
+enum CudaCopy : int { kHostToDevice = 1, kDeviceToHost = 2, kDeviceToDevice = 3, kWherever = 4 };
+
 // What a pointer is, in CUDA's numbers. Memory that CUDA does not know, from malloc(), is kUnregistered.
 enum CudaMemoryType : int { kUnregistered = 0, kHost = 1, kDevice = 2, kManaged = 3 };
 

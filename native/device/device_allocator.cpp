@@ -14,17 +14,6 @@ using executorch::runtime::Error;
 using executorch::runtime::etensor::DeviceIndex;
 using executorch::runtime::etensor::DeviceType;
 
-constexpr int kHostToDevice = 1;
-constexpr int kDeviceToHost = 2;
-
-// Behind the work of the calls before, which may have returned early; done when it returns.
-int copy(const Cuda& cuda, void* to, const void* from, std::size_t nbytes, int direction) {
-  const CudaStream stream = caller_stream().value_or(per_thread_stream());
-  const int error = cuda.MemcpyAsync(to, from, nbytes, direction, stream);
-  const int synchronized = cuda.StreamSynchronize(stream);  // also where it failed: nobody knows how far it came
-  return error != 0 ? error : synchronized;
-}
-
 Error report(const Status& status) {
   if (status.ok()) {
     return Error::Ok;
@@ -64,11 +53,11 @@ class CudaAllocator final : public executorch::runtime::DeviceAllocator {
   }
   Error copy_host_to_device(void* to, const void* from, std::size_t nbytes, DeviceIndex index) override {
     return on_device(index, "copying to the device",
-                     [&](const Cuda& cuda) { return copy(cuda, to, from, nbytes, kHostToDevice); });
+                     [&](const Cuda& cuda) { return copy_behind_calls(cuda, to, from, nbytes, kHostToDevice); });
   }
   Error copy_device_to_host(void* to, const void* from, std::size_t nbytes, DeviceIndex index) override {
     return on_device(index, "copying from the device",
-                     [&](const Cuda& cuda) { return copy(cuda, to, from, nbytes, kDeviceToHost); });
+                     [&](const Cuda& cuda) { return copy_behind_calls(cuda, to, from, nbytes, kDeviceToHost); });
   }
   DeviceType device_type() const override { return DeviceType::CUDA; }
 };

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <limits>
 #include <string>
+#include <utility>
 
 #include "device/caller_stream.h"
 #include "device/known_memory.h"
@@ -10,10 +11,6 @@
 namespace executorch_tensorrt {
 namespace {
 
-constexpr int kHostToDevice = 1;
-constexpr int kDeviceToHost = 2;
-constexpr int kDeviceToDevice = 3;
-constexpr int kWherever = 4;  // cudaMemcpyDefault
 constexpr unsigned kDisableTiming = 2;
 constexpr int kErrorInvalidValue = 1;
 
@@ -366,10 +363,9 @@ Status DeviceIo::drain() {
 }
 
 void DeviceIo::wait_for_queued() noexcept {
-  if (queued_ && cuda_.StreamSynchronize(stream_) != 0) {
-    cuda_.GetLastError();
+  if (std::exchange(queued_, false)) {
+    cuda_.ignore(cuda_.StreamSynchronize(stream_));
   }
-  queued_ = false;
 }
 
 void DeviceIo::abandon() noexcept {
@@ -378,10 +374,10 @@ void DeviceIo::abandon() noexcept {
 }
 
 bool DeviceIo::is_done() {
-  if (in_flight_ && cuda_.EventQuery(end_event_) == 0) {
-    in_flight_ = false;
-  } else if (in_flight_) {
-    cuda_.GetLastError();  // "not ready" is one to CUDA
+  if (in_flight_) {
+    const int error = cuda_.EventQuery(end_event_);
+    cuda_.ignore(error);  // "not ready" is one to CUDA
+    in_flight_ = error != 0;
   }
   return !in_flight_;
 }

@@ -9,6 +9,7 @@ from __future__ import annotations
 import os
 import warnings
 from collections.abc import Iterable, Mapping, Sequence
+from functools import partial
 from typing import Any, Literal
 
 import torch
@@ -20,7 +21,6 @@ from executorch_tensorrt.exporter.examples import Inputs
 from executorch_tensorrt.exporter.leftovers import forget
 from executorch_tensorrt.exporter.partitioner import TensorRTPartitioner
 from executorch_tensorrt.exporter.shape_env import sizes_of_one, unnarrowed
-from executorch_tensorrt.inputs import Input
 from executorch_tensorrt.runtime.log import forward_messages
 
 
@@ -82,16 +82,14 @@ def compile(
     """
     request = _request(optimization_profile)
 
-    def partitioner(declared: Sequence[Input] | Mapping[str, Input] | None) -> TensorRTPartitioner:
-        return TensorRTPartitioner(
-            declared,
-            engine=engine,
-            torch_executed_ops=torch_executed_ops,
-            min_block_size=min_block_size,
-            engine_options=engine_options,
-            engine_cache=engine_cache,
-        )
-
+    partitioner = partial(
+        TensorRTPartitioner,
+        engine=engine,
+        torch_executed_ops=torch_executed_ops,
+        min_block_size=min_block_size,
+        engine_options=engine_options,
+        engine_cache=engine_cache,
+    )
     method = api.method_of(model, inputs, partitioner)
     with torch.no_grad(), api.quiet():
         traced = api.program_of(method.model, method.inputs, strict)

@@ -29,16 +29,7 @@ from torch.export.graph_signature import (
 from executorch_tensorrt.aoti.operator import EXECUTE_ENGINE, EXECUTE_IN_PLACE, describe_output, engine_tensor
 from executorch_tensorrt.exporter.blob import unpack_metadata
 from executorch_tensorrt.exporter.edge_to_aten import edge_to_aten
-from executorch_tensorrt.exporter.shapes import JsonExpr
-
-_FOLDS: Mapping[str, Callable[[Any, Any], Any]] = {
-    "add": operator.add,
-    "mul": operator.mul,
-    "floordiv": operator.floordiv,
-    "mod": operator.mod,
-    "max": torch.sym_max,
-    "min": torch.sym_min,
-}
+from executorch_tensorrt.exporter.shapes import OPERATIONS, JsonExpr
 
 
 def with_operators(edge: ExportedProgram, traced: ExportedProgram, request: int) -> ExportedProgram:
@@ -252,7 +243,7 @@ class _Call:
             if expr not in self._known:
                 self._known[expr] = self._symbol(self._symbols[int(expr[1:])])
             return self._known[expr]
-        fold = _FOLDS[cast(str, expr[0])]
+        fold = OPERATIONS[cast(str, expr[0])]
         return reduce(lambda left, right: self._compute(fold, left, right), map(self._size, expr[1:]))
 
     def _symbol(self, symbol: Mapping[str, int]) -> Any:

@@ -13,6 +13,7 @@ import warnings
 from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any, TypeAlias, cast
 
 import torch
@@ -143,20 +144,18 @@ def export(
     """
     clock = _Clock(progress)
 
-    def partitioner(declared: Sequence[Input] | Mapping[str, Input] | None) -> TensorRTPartitioner:
-        return TensorRTPartitioner(
-            declared,
-            engine=engine,
-            torch_executed_ops=torch_executed_ops,
-            min_block_size=min_block_size,
-            profiling=profiling,
-            engine_options=engine_options,
-            engine_cache=engine_cache,
-            device=device,
-            use_cuda_graphs=use_cuda_graphs,
-            take_over_mutable_buffer=take_over_mutable_buffer,
-        )
-
+    partitioner = partial(
+        TensorRTPartitioner,
+        engine=engine,
+        torch_executed_ops=torch_executed_ops,
+        min_block_size=min_block_size,
+        profiling=profiling,
+        engine_options=engine_options,
+        engine_cache=engine_cache,
+        device=device,
+        use_cuda_graphs=use_cuda_graphs,
+        take_over_mutable_buffer=take_over_mutable_buffer,
+    )
     methods = _methods(model, inputs, partitioner)
     with torch.no_grad(), quiet():
         with clock.step("trace", "tracing the model"):

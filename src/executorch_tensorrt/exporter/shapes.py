@@ -7,7 +7,8 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping, Sequence
+import operator
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple, TypeAlias, cast
 
@@ -18,6 +19,16 @@ from torch.utils._sympy.functions import FloorDiv, Max, Min, Mod, PythonMod
 from torch.utils._sympy.value_ranges import ValueRanges, bound_sympy
 
 JsonExpr: TypeAlias = "int | str | list[Any]"
+
+OPERATIONS: Mapping[str, Callable[[Any, Any], Any]] = {
+    "add": operator.add,
+    "mul": operator.mul,
+    "floordiv": operator.floordiv,
+    "mod": operator.mod,
+    "max": torch.sym_max,
+    "min": torch.sym_min,
+}
+"""What the words in formulas of `expr_to_json` do, to numbers and to torch's symbolic ones."""
 
 
 class DimRange(NamedTuple):

@@ -11,15 +11,14 @@ loaded ends the process. It has no kernel, for it never runs: it ends as a deleg
 from __future__ import annotations
 
 import json
-import operator
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from functools import reduce
 from typing import Any
 
 import torch
 
 from executorch_tensorrt.exporter.edge_to_aten import aten_op
-from executorch_tensorrt.exporter.shapes import describe_shapes, tensor_exprs
+from executorch_tensorrt.exporter.shapes import OPERATIONS, describe_shapes, tensor_exprs
 
 _NAME = "executorch_tensorrt::engine"
 
@@ -81,14 +80,4 @@ def _size(expr: Any, symbols: Sequence[Any]) -> Any:
         return expr
     if isinstance(expr, str):
         return symbols[int(expr[1:])]
-    return reduce(_OPERATIONS[expr[0]], (_size(operand, symbols) for operand in expr[1:]))
-
-
-_OPERATIONS: Mapping[str, Callable[[Any, Any], Any]] = {
-    "add": operator.add,
-    "mul": operator.mul,
-    "floordiv": operator.floordiv,
-    "mod": operator.mod,
-    "max": torch.sym_max,
-    "min": torch.sym_min,
-}
+    return reduce(OPERATIONS[expr[0]], (_size(operand, symbols) for operand in expr[1:]))
