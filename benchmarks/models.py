@@ -27,8 +27,7 @@ from timing import REPOSITORY, report
 
 from executorch_tensorrt import Input, export
 from executorch_tensorrt.exporter import ExportedEngineProgram
-from executorch_tensorrt.exporter.edge_to_aten import aten_op
-from executorch_tensorrt.exporter.support import is_size
+from executorch_tensorrt.graphs.nodes import aten_op, is_size
 
 sys.path.insert(0, str(REPOSITORY / "tests"))
 

@@ -11,7 +11,7 @@ import numpy as np
 import onnx
 import onnx_ir as ir
 import torch
-from exporter.export_cases import Shape, corners, typed
+from export_cases import Shape, corners, typed
 from onnx.reference import ReferenceEvaluator
 from onnx.reference.op_run import OpRun
 

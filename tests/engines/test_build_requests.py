@@ -14,7 +14,7 @@ import pytest
 import torch
 from engines.missing import without
 from executorch.exir import to_edge_transform_and_lower
-from exporter.export_cases import model_of, rows
+from export_cases import model_of, rows
 
 from executorch_tensorrt import TensorRTPartitioner, export
 from executorch_tensorrt.engines.builder import EnginesMissingError

@@ -9,11 +9,11 @@ from engines.onnx_cases import Evaluator
 from executorch.exir import to_edge
 from torch.export import Dim
 
+from executorch_tensorrt.engines.blob import Binding
 from executorch_tensorrt.engines.builder import BuildRequest
 from executorch_tensorrt.engines.tensorrt.builder import TensorRTEngineBuilder
 from executorch_tensorrt.engines.tensorrt.onnx_model import bind, make_onnx_model
-from executorch_tensorrt.exporter.blob import Binding
-from executorch_tensorrt.exporter.shapes import DimRange
+from executorch_tensorrt.graphs.shapes import DimRange
 
 FLOAT = ir.TensorType(ir.DataType.FLOAT)
 

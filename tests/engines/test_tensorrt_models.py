@@ -6,7 +6,7 @@ import pytest
 import torch
 import torch.nn.functional as functional
 from engines.onnx_cases import assert_onnx_matches, export_rtx
-from exporter.export_cases import model_of, rows
+from export_cases import model_of, rows
 
 from executorch_tensorrt import Input
 from executorch_tensorrt.engines.tensorrt.onnx_model import make_onnx_model

@@ -8,7 +8,7 @@ from unittest.mock import patch
 import pytest
 import torch
 from engines.onnx_cases import export_rtx
-from exporter.export_cases import model_of, rows
+from export_cases import model_of, rows
 
 from executorch_tensorrt.engines.tensorrt.operators import Operators
 

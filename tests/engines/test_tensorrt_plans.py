@@ -16,7 +16,7 @@ import tensorrt_rtx
 import torch
 from engines.onnx_cases import assert_onnx_matches, export_rtx
 from engines.test_tensorrt_models import CASES
-from exporter.export_cases import model_of, rows
+from export_cases import model_of, rows
 
 from executorch_tensorrt import export
 from executorch_tensorrt.cli.contents import describe_program

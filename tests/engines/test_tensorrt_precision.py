@@ -9,7 +9,7 @@ import pytest
 import torch
 from engines.onnx_cases import assert_onnx_matches, export_rtx
 from engines.test_tensorrt_models import CASES
-from exporter.export_cases import model_of, rows
+from export_cases import model_of, rows
 
 X = rows((1, 2, 4), (5, 8, 12), name="x")
 

@@ -11,7 +11,7 @@ from torch.export import Dim, ExportedProgram
 
 from executorch_tensorrt import Input
 from executorch_tensorrt.exporter.binding import bind_inputs
-from executorch_tensorrt.exporter.shapes import DimRange
+from executorch_tensorrt.graphs.shapes import DimRange
 
 
 class Two(torch.nn.Module):

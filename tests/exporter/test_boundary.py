@@ -16,7 +16,7 @@ from executorch_tensorrt.engines.builder import BuildRequest, BuiltEngine
 from executorch_tensorrt.engines.cpu.builder import CpuEngineBuilder
 from executorch_tensorrt.exporter.backend import TensorRTBackend
 from executorch_tensorrt.exporter.partition import ENGINE_SPEC, PROFILES_SPEC
-from executorch_tensorrt.exporter.shapes import DimRange, ProfileTable
+from executorch_tensorrt.graphs.shapes import DimRange, ProfileTable
 
 PROFILES = [
     {"min_shape": (1, 4), "opt_shape": (1, 4), "max_shape": (1, 4)},

@@ -11,9 +11,9 @@ from executorch.exir import to_edge
 from export_cases import ranges
 
 from executorch_tensorrt import Input, Module, export
+from executorch_tensorrt.engines.blob import unpack_engine
 from executorch_tensorrt.exporter import ExportedEngineProgram
-from executorch_tensorrt.exporter.blob import unpack_engine
-from executorch_tensorrt.exporter.in_place import write_in_place
+from executorch_tensorrt.graphs.in_place import write_in_place
 from executorch_tensorrt.program import BACKEND_ID, read_program
 
 LENGTH = 32

@@ -14,10 +14,10 @@ from torch.export import Dim, ExportedProgram
 
 from executorch_tensorrt.engines.builder import BuildRequest
 from executorch_tensorrt.engines.cpu.builder import CpuEngineBuilder
-from executorch_tensorrt.exporter.edge_to_aten import edge_to_aten
 from executorch_tensorrt.exporter.partition import ranges_of
-from executorch_tensorrt.exporter.ranged import with_ranges
-from executorch_tensorrt.exporter.shapes import DimRange
+from executorch_tensorrt.graphs.edge_to_aten import edge_to_aten
+from executorch_tensorrt.graphs.ranged import with_ranges
+from executorch_tensorrt.graphs.shapes import DimRange
 
 
 class Net(torch.nn.Module):

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 import torch
-from exporter.export_cases import model_of, rows
+from export_cases import model_of, rows
 
 from executorch_tensorrt import export
 from executorch_tensorrt.exporter.device import device_index, device_specs

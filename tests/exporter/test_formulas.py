@@ -9,7 +9,7 @@ from export_cases import model_of
 from torch.export import Dim, ExportedProgram
 
 from executorch_tensorrt.exporter.formulas import Formulas, shape_at
-from executorch_tensorrt.exporter.shapes import tensor_exprs
+from executorch_tensorrt.graphs.shapes import tensor_exprs
 
 
 def traced() -> tuple[ExportedProgram, sympy.Symbol, list[torch.fx.Node]]:

@@ -16,9 +16,9 @@ from torch.fx.experimental.symbolic_shapes import ShapeEnv
 from torch.utils._sympy.value_ranges import ValueRanges
 
 from executorch_tensorrt import Input
+from executorch_tensorrt.engines.blob import unpack_metadata
 from executorch_tensorrt.exporter import TensorRTPartitioner, export
 from executorch_tensorrt.exporter.backend import EVENTS
-from executorch_tensorrt.exporter.blob import unpack_metadata
 
 
 class Layers(torch.nn.Module):

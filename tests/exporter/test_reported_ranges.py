@@ -12,7 +12,7 @@ from torch_tensorrt_graphs import one_engine
 from executorch_tensorrt import Input, export
 from executorch_tensorrt.engines.tensorrt import reported
 from executorch_tensorrt.engines.tensorrt.reported import reported_ranges
-from executorch_tensorrt.exporter.shapes import DimRange
+from executorch_tensorrt.graphs.shapes import DimRange
 
 ROWS = [Input(profiles=ranges(((1, 4), (1, 4), (1, 4)), ((2, 4), (16, 4), (32, 4))))]
 

@@ -7,8 +7,8 @@ import torch
 from export_cases import rows
 
 from executorch_tensorrt.exporter import export
-from executorch_tensorrt.exporter.shape_env import hints_of
 from executorch_tensorrt.exporter.tracing import trace
+from executorch_tensorrt.graphs.shape_env import hints_of
 
 
 class Adding(torch.nn.Module):

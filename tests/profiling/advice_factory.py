@@ -9,7 +9,8 @@ from dataclasses import replace
 from profiling.session_factory import Range, called_session
 
 from executorch_tensorrt.profiling.processors import Advice, advise
-from executorch_tensorrt.profiling.session import Declaration, MethodInput, Session
+from executorch_tensorrt.profiling.session import Session
+from executorch_tensorrt.program.declaration import Declaration, MethodInput
 
 ONE = (1, 1, 1)
 

@@ -8,16 +8,14 @@ from dataclasses import replace
 from typing import Any
 
 from executorch_tensorrt.profiling.session import (
-    Declaration,
     Delegate,
-    Dim,
     Engine,
     Event,
-    MethodInput,
     Run,
     Session,
     Source,
 )
+from executorch_tensorrt.program.declaration import Declaration, Dim, MethodInput
 
 PHASES = ("input_binding", "shape_inference", "output_binding", "enqueue_host", "output_staging", "synchronize")
 SIGNATURE = '{"symbols":["s0"],"profiles":[[[1,32]],[[33,512]]]}'

@@ -15,7 +15,8 @@ from profiling.advice_factory import ONE, Range, base, declared, sequences, two_
 from profiling.session_factory import called_session, encoder_session, tiny_session
 
 from executorch_tensorrt.profiling.processors import Advice, advise
-from executorch_tensorrt.profiling.session import Dim, Event, MethodInput, Session
+from executorch_tensorrt.profiling.session import Event, Session
+from executorch_tensorrt.program.declaration import Dim, MethodInput
 
 
 def ranges(advice: Advice, variable: int = 0) -> list[Range]:

@@ -19,7 +19,7 @@ from executorch_tensorrt.profiling.renderers import json as json_renderer
 from executorch_tensorrt.profiling.renderers.advice import console as advice_console
 from executorch_tensorrt.profiling.renderers.advice import page as advice_page
 from executorch_tensorrt.profiling.renderers.advice.code import command_line, python_code
-from executorch_tensorrt.profiling.session import Dim, MethodInput
+from executorch_tensorrt.program.declaration import Dim, MethodInput
 
 ODD = "\"'</script>\\\x00\x1b[31m\u2028\ud800\n{{ x }}" + "n" * 500
 

@@ -8,7 +8,7 @@ from typing import Any
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
-from executorch_tensorrt.exporter.blob import Binding, BlobMetadata, pack_blob
+from executorch_tensorrt.engines.blob import Binding, BlobMetadata, pack_blob
 from executorch_tensorrt.program import Delegate
 from executorch_tensorrt.program.blobs import EngineBlob, read_engine
 from executorch_tensorrt.program.spans import input_spans, output_spans

@@ -9,7 +9,7 @@ from typing import Any, Literal
 
 import numpy as np
 import torch
-from exporter.export_cases import model_of, rows
+from export_cases import model_of, rows
 from fakes.python_engine import Array, Compute, FakeCuda, FakeRuntime, Range, double
 
 from executorch_tensorrt import Input, Module, export

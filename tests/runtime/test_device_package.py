@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 import torch
-from exporter.export_cases import model_of, rows
+from export_cases import model_of, rows
 from fakes.python_engine import Array, Compute, FakeCuda
 from runtime.device_programs import doubled
 

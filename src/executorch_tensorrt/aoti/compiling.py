@@ -18,9 +18,9 @@ from torch.export import ExportedProgram
 from executorch_tensorrt.aoti.graph import with_operators, with_own_buffers
 from executorch_tensorrt.exporter import api
 from executorch_tensorrt.exporter.examples import Inputs
-from executorch_tensorrt.exporter.leftovers import forget
 from executorch_tensorrt.exporter.partitioner import TensorRTPartitioner
-from executorch_tensorrt.exporter.shape_env import sizes_of_one, unnarrowed
+from executorch_tensorrt.graphs.leftovers import forget
+from executorch_tensorrt.graphs.shape_env import sizes_of_one, unnarrowed
 from executorch_tensorrt.runtime.log import forward_messages
 
 

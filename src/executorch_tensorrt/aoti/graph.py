@@ -27,9 +27,9 @@ from torch.export.graph_signature import (
 )
 
 from executorch_tensorrt.aoti.operator import EXECUTE_ENGINE, EXECUTE_IN_PLACE, describe_output, engine_tensor
-from executorch_tensorrt.exporter.blob import unpack_metadata
-from executorch_tensorrt.exporter.edge_to_aten import edge_to_aten
-from executorch_tensorrt.exporter.shapes import OPERATIONS, JsonExpr
+from executorch_tensorrt.engines.blob import unpack_metadata
+from executorch_tensorrt.graphs.edge_to_aten import edge_to_aten
+from executorch_tensorrt.graphs.shapes import OPERATIONS, JsonExpr
 
 
 def with_operators(edge: ExportedProgram, traced: ExportedProgram, request: int) -> ExportedProgram:

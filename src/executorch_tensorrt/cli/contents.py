@@ -9,10 +9,10 @@ from typing import Any
 
 from executorch_tensorrt import _native
 from executorch_tensorrt.cli.checks import runnable_kinds
-from executorch_tensorrt.profiling.declared import declare
 from executorch_tensorrt.program import Method, Value, read_program
 from executorch_tensorrt.program.blobs import DamagedBlob, EngineBlob, blobs_of
 from executorch_tensorrt.program.checks import Finding, check_method
+from executorch_tensorrt.program.declaration import declare
 from executorch_tensorrt.program.plan import Slot, profile_count, slots_of
 
 

@@ -14,8 +14,8 @@ from typing import NamedTuple, Protocol, TypeAlias
 import torch
 from torch.export import ExportedProgram
 
-from executorch_tensorrt.exporter.blob import PLATFORM, Binding
-from executorch_tensorrt.exporter.shapes import DimRange
+from executorch_tensorrt.engines.blob import PLATFORM, Binding
+from executorch_tensorrt.graphs.shapes import DimRange
 
 InputBounds: TypeAlias = "Sequence[Sequence[DimRange]]"
 """The ranges of one optimization profile: those of every dim of every input."""

@@ -18,7 +18,7 @@ from torch.utils import _pytree as pytree
 
 from executorch_tensorrt.exporter.binding import tensor_inputs
 from executorch_tensorrt.exporter.formulas import Formulas, shape_at
-from executorch_tensorrt.exporter.shape_env import hints_of
+from executorch_tensorrt.graphs.shape_env import hints_of
 
 _log = logging.getLogger(__name__)
 

@@ -27,18 +27,18 @@ from executorch.exir.backend.partitioner import Partitioner
 from executorch.exir.delegate import executorch_call_delegate
 from torch.export import ExportedProgram
 
+from executorch_tensorrt.engines.blob import unpack_metadata
 from executorch_tensorrt.engines.builder import OperatorsRefusedError
 from executorch_tensorrt.exporter.backend import TensorRTBackend
-from executorch_tensorrt.exporter.blob import unpack_metadata
 from executorch_tensorrt.exporter.boundary import check_plan
 from executorch_tensorrt.exporter.examples import Inputs
-from executorch_tensorrt.exporter.leftovers import forget
 from executorch_tensorrt.exporter.partitioner import TensorRTPartitioner
 from executorch_tensorrt.exporter.planning import planning_config
-from executorch_tensorrt.exporter.shape_env import sizes_of_one, unnarrowed
 from executorch_tensorrt.exporter.torch_tensorrt.wrapped import wrap_engines
 from executorch_tensorrt.exporter.tracing import declared_inputs, in_signature_order, trace
 from executorch_tensorrt.files import replacing
+from executorch_tensorrt.graphs.leftovers import forget
+from executorch_tensorrt.graphs.shape_env import sizes_of_one, unnarrowed
 from executorch_tensorrt.inputs import Input
 
 _log = logging.getLogger(__name__)

@@ -17,6 +17,7 @@ from torch.export import ExportedProgram
 
 from executorch_tensorrt import _build_info
 from executorch_tensorrt.engines import engine_builder
+from executorch_tensorrt.engines.blob import BlobMetadata, engine_id, pack_blob
 from executorch_tensorrt.engines.builder import (
     BuildRequest,
     BuiltEngine,
@@ -24,14 +25,13 @@ from executorch_tensorrt.engines.builder import (
     EnginesMissingError,
     OperatorsRefusedError,
 )
-from executorch_tensorrt.exporter.blob import BlobMetadata, engine_id, pack_blob
 from executorch_tensorrt.exporter.boundary import check_bounds, check_partitions
 from executorch_tensorrt.exporter.partition import Partition, range_fields
-from executorch_tensorrt.exporter.shape_env import unnarrowed
-from executorch_tensorrt.exporter.shapes import describe_shapes, tensor_exprs
-from executorch_tensorrt.exporter.sources import handles_of, operator_counts, sources_of
 from executorch_tensorrt.exporter.torch_tensorrt.blob import built_engine, magic_of, metadata_of, record_of
 from executorch_tensorrt.exporter.torch_tensorrt.namesake import is_ours, namesake
+from executorch_tensorrt.graphs.shape_env import unnarrowed
+from executorch_tensorrt.graphs.shapes import describe_shapes, tensor_exprs
+from executorch_tensorrt.graphs.sources import handles_of, operator_counts, sources_of
 
 _log = logging.getLogger(__name__)
 

@@ -16,7 +16,7 @@ import torch
 from torch.export import ExportedProgram
 from torch.utils._sympy.numbers import int_oo
 
-from executorch_tensorrt.exporter.shapes import (
+from executorch_tensorrt.graphs.shapes import (
     DimRange,
     ProfileTable,
     as_affine,

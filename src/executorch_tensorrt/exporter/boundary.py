@@ -17,11 +17,11 @@ from executorch.exir import ExecutorchProgramManager
 from executorch.exir.schema import ExecutionPlan, Tensor
 from executorch.exir.sym_util import eval_upper_bound
 
+from executorch_tensorrt.engines.blob import Binding
 from executorch_tensorrt.engines.builder import InputBounds
 from executorch_tensorrt.exporter.binding import input_label
-from executorch_tensorrt.exporter.blob import Binding
 from executorch_tensorrt.exporter.partition import Partition, ranges_of
-from executorch_tensorrt.exporter.shapes import DimRange, has_unbacked, lower_bound, range_text
+from executorch_tensorrt.graphs.shapes import DimRange, has_unbacked, lower_bound, range_text
 from executorch_tensorrt.inputs import Input
 from executorch_tensorrt.program.signatures import signature_difference
 

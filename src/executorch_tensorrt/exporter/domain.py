@@ -16,8 +16,8 @@ from torch.export import ExportedProgram
 
 from executorch_tensorrt.exporter.agreement import Difference
 from executorch_tensorrt.exporter.binding import check_relations, input_label, tensor_inputs
-from executorch_tensorrt.exporter.shape_env import guards_of, widen
-from executorch_tensorrt.exporter.shapes import as_affine, symbols_of, tensor_exprs
+from executorch_tensorrt.graphs.shape_env import guards_of, widen
+from executorch_tensorrt.graphs.shapes import as_affine, symbols_of, tensor_exprs
 from executorch_tensorrt.inputs import Input, profile_of
 
 Sizes = Mapping[sympy.Symbol, int]

@@ -19,7 +19,7 @@ from torch.utils import _pytree as pytree
 
 from executorch_tensorrt.exporter.agreement import Arguments
 from executorch_tensorrt.exporter.binding import check_shared_dims, input_label
-from executorch_tensorrt.exporter.ranged import generic_size
+from executorch_tensorrt.graphs.ranged import generic_size
 from executorch_tensorrt.inputs import Input, as_input, profile_count
 
 Inputs = Sequence[Any] | Mapping[str, Any]

@@ -21,8 +21,8 @@ from torch._subclasses.fake_tensor import (
 from torch.export import ExportedProgram
 from torch.utils import _pytree as pytree
 
-from executorch_tensorrt.exporter.edge_to_aten import aten_op
-from executorch_tensorrt.exporter.shapes import has_unbacked
+from executorch_tensorrt.graphs.nodes import aten_op
+from executorch_tensorrt.graphs.shapes import has_unbacked
 
 Sizes = Mapping[sympy.Symbol, int]
 

@@ -14,10 +14,10 @@ from torch.export import ExportedProgram
 from torch.export.graph_signature import ConstantArgument, OutputKind
 
 from executorch_tensorrt.exporter.binding import input_label, tensor_inputs
-from executorch_tensorrt.exporter.edge_to_aten import aten_op
 from executorch_tensorrt.exporter.formulas import Formulas, WrongFormula, shape_at
-from executorch_tensorrt.exporter.shapes import ProfileTable, symbols_of, tensor_exprs
-from executorch_tensorrt.exporter.sources import source_location
+from executorch_tensorrt.graphs.nodes import aten_op
+from executorch_tensorrt.graphs.shapes import ProfileTable, symbols_of, tensor_exprs
+from executorch_tensorrt.graphs.sources import source_location
 
 # They compute in one type, but their rules for fake tensors do not say so.
 _ONE_DTYPE = {

@@ -17,12 +17,12 @@ import torch
 from executorch.exir.backend.compile_spec_schema import CompileSpec
 from torch.export import ExportedProgram
 
+from executorch_tensorrt.engines.blob import AliasedIo, Binding
 from executorch_tensorrt.engines.builder import InputBounds
-from executorch_tensorrt.exporter.blob import AliasedIo, Binding
 from executorch_tensorrt.exporter.buffers import OwnedBuffer, with_buffers_as_arguments
 from executorch_tensorrt.exporter.device import device_index
-from executorch_tensorrt.exporter.shapes import DimRange, ProfileTable, range_of, symbols_of, tensor_exprs
 from executorch_tensorrt.exporter.torch_tensorrt.wrapped import WrappedEngine, read_wrapped
+from executorch_tensorrt.graphs.shapes import DimRange, ProfileTable, range_of, symbols_of, tensor_exprs
 
 # What the partitioner tells the backend of each partition.
 ENGINE_SPEC = "etrt.engine"

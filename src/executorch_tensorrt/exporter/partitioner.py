@@ -28,13 +28,14 @@ from executorch_tensorrt.exporter.buffers import TAG, aliases_by_tag, tag_owned
 from executorch_tensorrt.exporter.device import device_specs
 from executorch_tensorrt.exporter.graph_checks import check_lowered, check_values
 from executorch_tensorrt.exporter.partition import ALIASES_SPEC, PROFILES_SPEC, engine_spec
-from executorch_tensorrt.exporter.shape_env import keep_ranges
-from executorch_tensorrt.exporter.shapes import ProfileTable, tensor_exprs
 from executorch_tensorrt.exporter.sizes import DeferredTags
-from executorch_tensorrt.exporter.support import Support, delegated_ops, is_size, op_name, propose
+from executorch_tensorrt.exporter.support import Support, delegated_ops, op_name, propose
 from executorch_tensorrt.exporter.torch_tensorrt.engine_op import is_engine
 from executorch_tensorrt.exporter.torch_tensorrt.namesake import claim_name
 from executorch_tensorrt.exporter.torch_tensorrt.wrapped import check_wrapped, device_of, wrap_engines
+from executorch_tensorrt.graphs.nodes import is_size
+from executorch_tensorrt.graphs.shape_env import keep_ranges
+from executorch_tensorrt.graphs.shapes import ProfileTable, tensor_exprs
 from executorch_tensorrt.inputs import Input
 from executorch_tensorrt.runtime.module import PROFILE_FORMATS, PROFILE_LEVELS
 

@@ -18,8 +18,8 @@ from executorch.exir.passes.propagate_device_config import PropagateDeviceConfig
 from torch.export import ExportedProgram, ExportGraphSignature
 from torch.fx.passes.infra.pass_base import PassResult
 
+from executorch_tensorrt.engines.blob import unpack_metadata
 from executorch_tensorrt.exporter.backend import TensorRTBackend
-from executorch_tensorrt.exporter.blob import unpack_metadata
 
 
 class InPlaceMemoryPlanningPass(MemoryPlanningPass):

@@ -14,8 +14,8 @@ import torch
 from executorch.exir.backend.partitioner import DelegationSpec
 
 from executorch_tensorrt.exporter.buffers import TAG
-from executorch_tensorrt.exporter.shapes import as_affine, dim_expr, solve_symbols, symbols_of, tensor_exprs
-from executorch_tensorrt.exporter.support import is_size
+from executorch_tensorrt.graphs.nodes import is_size
+from executorch_tensorrt.graphs.shapes import as_affine, dim_expr, solve_symbols, symbols_of, tensor_exprs
 
 _SIZE = torch.ops.aten.sym_size.int
 

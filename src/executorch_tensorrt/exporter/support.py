@@ -17,8 +17,8 @@ from torch.fx.passes.operator_support import OperatorSupportBase
 from torch.utils import _pytree as pytree
 
 from executorch_tensorrt.engines.builder import EngineBuilder
-from executorch_tensorrt.exporter.edge_to_aten import aten_op
-from executorch_tensorrt.exporter.shapes import has_unbacked, is_expressible, tensor_exprs
+from executorch_tensorrt.graphs.nodes import aten_op, is_size
+from executorch_tensorrt.graphs.shapes import has_unbacked, is_expressible, tensor_exprs
 from executorch_tensorrt.inputs import DTYPES
 
 
@@ -54,14 +54,6 @@ def _known(name: str) -> str:
             "'aten.linear.default'; correct it."
         )
     return name
-
-
-def is_size(node: torch.fx.Node) -> bool:
-    """Whether a node computes with sizes: its value is a number that follows from shapes."""
-    value = node.meta.get("val")
-    return node.op == "call_function" and isinstance(
-        value, (torch.SymInt, torch.SymBool, torch.SymFloat, int, float, bool)
-    )
 
 
 class Support(OperatorSupportBase):

@@ -26,7 +26,7 @@ from executorch_tensorrt.exporter.examples import (
     flatten_inputs,
     is_constant,
 )
-from executorch_tensorrt.exporter.shape_env import sizes_of_one
+from executorch_tensorrt.graphs.shape_env import sizes_of_one
 from executorch_tensorrt.inputs import Input, as_input
 
 _log = logging.getLogger(__name__)

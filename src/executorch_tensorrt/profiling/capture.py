@@ -14,7 +14,6 @@ from itertools import cycle, islice
 from pathlib import Path
 from typing import Any, Literal, cast, get_args
 
-from executorch_tensorrt.profiling.declared import declare, shape_finder
 from executorch_tensorrt.profiling.etdump import Block, read_etdump
 from executorch_tensorrt.profiling.join import (
     EXECUTE_BLOCK,
@@ -26,7 +25,9 @@ from executorch_tensorrt.profiling.join import (
 )
 from executorch_tensorrt.profiling.machine import describe_machine, describe_versions
 from executorch_tensorrt.profiling.session import Delegate, Session, Startup
+from executorch_tensorrt.profiling.traced_shapes import shape_finder
 from executorch_tensorrt.program import BACKEND_ID, Method, Program, read_program
+from executorch_tensorrt.program.declaration import declare
 from executorch_tensorrt.runtime.module import Module
 
 CaptureLevel = Literal["delegate", "phases", "layers"]

@@ -14,7 +14,8 @@ from typing import Any, Literal, cast
 
 from executorch_tensorrt.files import write_atomically
 from executorch_tensorrt.profiling.bulk import without_garbage_collection
-from executorch_tensorrt.profiling.records import MismatchError, build
+from executorch_tensorrt.program.declaration import Declaration
+from executorch_tensorrt.records import MismatchError, build
 
 SESSION_VERSION = 1
 SESSION_FILE = "session.json"
@@ -150,54 +151,6 @@ class Startup:
 
 
 @dataclass(frozen=True)
-class Dim:
-    """One dim of a method's input: its size is `scale` times that of a shape symbol, plus `offset`.
-
-    Attributes:
-        symbol: dims with one symbol move together; empty for a static dim, whose size is `offset`.
-        scale: not 0.
-        offset: see above.
-    """
-
-    symbol: str
-    scale: int
-    offset: int
-
-
-@dataclass(frozen=True)
-class MethodInput:
-    """What a program says about an input of a method.
-
-    Attributes:
-        name: of the argument; empty where the exporter did not record it.
-        dtype: of a tensor, such as "float32"; else the kind, such as "int".
-        dims: of a tensor, in order.
-        largest: the shape that memory is planned for.
-    """
-
-    name: str
-    dtype: str
-    dims: list[Dim]
-    largest: list[int]
-
-
-@dataclass(frozen=True)
-class Declaration:
-    """What a program says about the inputs of a method.
-
-    Attributes:
-        method: the method.
-        inputs: all of them, in order.
-        profiles: per optimization profile, (min, opt, max) by symbol. Empty where the exporter did not record them;
-            every dim of a dynamic input has a symbol of its own then.
-    """
-
-    method: str
-    inputs: list[MethodInput]
-    profiles: list[dict[str, tuple[int, int, int]]]
-
-
-@dataclass(frozen=True)
 class Session:
     """Runs of one program.
 
@@ -291,13 +244,10 @@ def _check_scales(session: Session) -> None:
 
 __all__ = [
     "Clock",
-    "Declaration",
     "Delegate",
-    "Dim",
     "Engine",
     "Event",
     "EventKind",
-    "MethodInput",
     "Run",
     "Session",
     "Source",

@@ -6,9 +6,8 @@ import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-from executorch_tensorrt.profiling.declared import declare
-from executorch_tensorrt.profiling.session import Dim
 from executorch_tensorrt.program.blobs import EngineBlob, Span
+from executorch_tensorrt.program.declaration import Dim, declare
 from executorch_tensorrt.program.reader import Method, Value
 from executorch_tensorrt.program.spans import input_spans, output_spans
 

@@ -26,12 +26,13 @@ from torch.export import ExportedProgram
 from torch.utils import _pytree as pytree
 
 from executorch_tensorrt.engines.builder import BuildRequest, BuiltEngine, InputBounds
-from executorch_tensorrt.exporter.edge_to_aten import aten_op, edge_to_aten
-from executorch_tensorrt.exporter.in_place import select_plainly, write_in_place
-from executorch_tensorrt.exporter.leftovers import drop_data, forget, share_data
-from executorch_tensorrt.exporter.ranged import with_ranges
-from executorch_tensorrt.exporter.shapes import DimRange, union_of
-from executorch_tensorrt.exporter.sources import handles_of
+from executorch_tensorrt.graphs.edge_to_aten import edge_to_aten
+from executorch_tensorrt.graphs.in_place import select_plainly, write_in_place
+from executorch_tensorrt.graphs.leftovers import drop_data, forget, share_data
+from executorch_tensorrt.graphs.nodes import aten_op
+from executorch_tensorrt.graphs.ranged import with_ranges
+from executorch_tensorrt.graphs.shapes import DimRange, union_of
+from executorch_tensorrt.graphs.sources import handles_of
 
 _log = logging.getLogger(__name__)
 

@@ -25,7 +25,7 @@ from torch.export.graph_signature import (
 )
 from torch.utils import _pytree as pytree
 
-from executorch_tensorrt.exporter.support import is_size
+from executorch_tensorrt.graphs.nodes import is_size
 
 
 def used_parts(node: torch.fx.Node) -> list[int]:

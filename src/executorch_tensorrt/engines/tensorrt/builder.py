@@ -32,9 +32,9 @@ from executorch_tensorrt.engines.tensorrt.onnx_model import OnnxModel, make_onnx
 from executorch_tensorrt.engines.tensorrt.operators import Operators
 from executorch_tensorrt.engines.tensorrt.options import read_options, read_version, written_options
 from executorch_tensorrt.engines.tensorrt.translate import TranslationError
-from executorch_tensorrt.exporter.edge_to_aten import aten_op
-from executorch_tensorrt.exporter.shapes import DimRange
-from executorch_tensorrt.exporter.sources import handles_of
+from executorch_tensorrt.graphs.nodes import aten_op
+from executorch_tensorrt.graphs.shapes import DimRange
+from executorch_tensorrt.graphs.sources import handles_of
 
 _DTYPES = {"fp16": torch.float16, "bf16": torch.bfloat16}
 

@@ -17,8 +17,8 @@ from onnx_ir.passes.common import ClearMetadataAndDocStringPass, NameFixPass
 from executorch_tensorrt.engines.builder import BuildRequest
 from executorch_tensorrt.engines.tensorrt.precision import lower_precision
 from executorch_tensorrt.engines.tensorrt.translate import to_aten, translate
-from executorch_tensorrt.exporter.ranged import with_ranges
-from executorch_tensorrt.exporter.shapes import union_of
+from executorch_tensorrt.graphs.ranged import with_ranges
+from executorch_tensorrt.graphs.shapes import union_of
 
 # Below it a tensor stays in the model, where the parser can look at it; shapes are such tensors.
 _EXTERNAL_BYTES = 4096

@@ -24,8 +24,8 @@ from executorch_tensorrt.engines.tensorrt.network import DTYPES, refusal_text, r
 from executorch_tensorrt.engines.tensorrt.onnx_model import bind
 from executorch_tensorrt.engines.tensorrt.target import Target
 from executorch_tensorrt.engines.tensorrt.translate import TranslationError, to_aten, translate
-from executorch_tensorrt.exporter.edge_to_aten import aten_op
-from executorch_tensorrt.exporter.shape_env import unnarrowed
+from executorch_tensorrt.graphs.nodes import aten_op
+from executorch_tensorrt.graphs.shape_env import unnarrowed
 
 _log = logging.getLogger(__name__)
 

@@ -15,7 +15,7 @@ from torch.export import ExportedProgram
 from torch.export.graph_signature import TensorArgument
 from torch.utils import _pytree as pytree
 
-from executorch_tensorrt.exporter.edge_to_aten import aten_op
+from executorch_tensorrt.graphs.nodes import aten_op
 
 # Where the time is spent, and sums are kept in float32 inside.
 _PRODUCTS = (

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from executorch_tensorrt.engines.tensorrt import network
 from executorch_tensorrt.engines.tensorrt.library import load_library
-from executorch_tensorrt.exporter.shapes import DimRange
+from executorch_tensorrt.graphs.shapes import DimRange
 
 
 def reported_ranges(plan: bytes) -> list[dict[str, list[DimRange]]] | None:

@@ -29,7 +29,7 @@ from torch.onnx._internal.exporter import _core, _fx_passes, _registration
 from torch.onnx._internal.exporter._errors import ConversionError, DispatchError
 
 from executorch_tensorrt.engines.tensorrt.opset17 import NoFormError, to_opset_17
-from executorch_tensorrt.exporter.edge_to_aten import edge_to_aten
+from executorch_tensorrt.graphs.edge_to_aten import edge_to_aten
 
 # They warn of every operator of packages that are not installed, and of every node that no module is known for.
 for _module in (_registration, _core):

@@ -11,12 +11,12 @@ from typing import Any, NamedTuple
 
 import torch
 
+from executorch_tensorrt.engines.blob import BlobMetadata
 from executorch_tensorrt.engines.builder import BuiltEngine, InputBounds
 from executorch_tensorrt.engines.tensorrt.reported import reported_ranges
-from executorch_tensorrt.exporter.blob import BlobMetadata
 from executorch_tensorrt.exporter.partition import Partition, binding_of, range_fields
-from executorch_tensorrt.exporter.shapes import describe_shapes, range_of, tensor_exprs
 from executorch_tensorrt.exporter.torch_tensorrt.wrapped import WrappedEngine
+from executorch_tensorrt.graphs.shapes import describe_shapes, range_of, tensor_exprs
 
 
 class _Binding(NamedTuple):

@@ -17,8 +17,8 @@ from typing import Any
 
 import torch
 
-from executorch_tensorrt.exporter.edge_to_aten import aten_op
-from executorch_tensorrt.exporter.shapes import OPERATIONS, describe_shapes, tensor_exprs
+from executorch_tensorrt.graphs.nodes import aten_op
+from executorch_tensorrt.graphs.shapes import OPERATIONS, describe_shapes, tensor_exprs
 
 _NAME = "executorch_tensorrt::engine"
 

@@ -23,8 +23,8 @@ from torch._library.fake_class_registry import FakeScriptObject
 from torch.export import ExportedProgram
 from torch.export.graph_signature import InputKind
 
-from executorch_tensorrt.exporter.blob import AliasedIo
-from executorch_tensorrt.exporter.edge_to_aten import aten_op
+from executorch_tensorrt.engines.blob import AliasedIo
+from executorch_tensorrt.graphs.nodes import aten_op
 
 EXECUTE_ENGINE = "tensorrt::execute_engine"
 PLACEHOLDER = "tensorrt::no_op_placeholder_for_execute_engine"

@@ -24,11 +24,11 @@ from torch._guards import detect_fake_mode
 from torch.export import ExportedProgram
 from torch.export.graph_signature import ExportGraphSignature, InputKind, InputSpec, OutputSpec, TensorArgument
 
-from executorch_tensorrt.exporter.blob import AliasedIo
-from executorch_tensorrt.exporter.edge_to_aten import aten_op
-from executorch_tensorrt.exporter.shapes import has_unbacked
+from executorch_tensorrt.engines.blob import AliasedIo
 from executorch_tensorrt.exporter.torch_tensorrt.engine_op import describe_results, engine_op, is_engine
 from executorch_tensorrt.exporter.torch_tensorrt.records import EngineRecord, engine_nodes, read_engine, resolve
+from executorch_tensorrt.graphs.nodes import aten_op
+from executorch_tensorrt.graphs.shapes import has_unbacked
 
 
 @dataclass(frozen=True)

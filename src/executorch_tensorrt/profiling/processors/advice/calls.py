@@ -7,10 +7,11 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from executorch_tensorrt.profiling.declared import symbol_sizes
 from executorch_tensorrt.profiling.processors.advice.variables import Floats, Ints, Variable, variables_of
 from executorch_tensorrt.profiling.processors.times import methods_of
-from executorch_tensorrt.profiling.session import Declaration, Dim, MethodInput, Run, Session
+from executorch_tensorrt.profiling.session import Run, Session
+from executorch_tensorrt.profiling.traced_shapes import symbol_sizes
+from executorch_tensorrt.program.declaration import Declaration, Dim, MethodInput
 
 
 @dataclass(frozen=True)

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from executorch_tensorrt.profiling.session import Declaration, MethodInput
+from executorch_tensorrt.program.declaration import Declaration, MethodInput
 
 Ints = np.ndarray[Any, np.dtype[np.int64]]
 Floats = np.ndarray[Any, np.dtype[np.float64]]

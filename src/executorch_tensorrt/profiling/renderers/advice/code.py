@@ -8,7 +8,7 @@ from collections.abc import Sequence
 
 from executorch_tensorrt.inputs import DTYPES
 from executorch_tensorrt.profiling.processors import Advice
-from executorch_tensorrt.profiling.session import Dim, MethodInput
+from executorch_tensorrt.program.declaration import Dim, MethodInput
 from executorch_tensorrt.words import count_text, share_text
 
 _Span = tuple[int, int, int]

@@ -11,8 +11,8 @@ import torch
 from models import profiles
 
 from executorch_tensorrt import Input, export
-from executorch_tensorrt.exporter.blob import unpack_metadata
-from executorch_tensorrt.exporter.sources import operator_counts
+from executorch_tensorrt.engines.blob import unpack_metadata
+from executorch_tensorrt.graphs.sources import operator_counts
 from executorch_tensorrt.profiling import capture
 from executorch_tensorrt.program import read_program
 
@@ -44,7 +44,7 @@ def test_sources_name_operator_module_and_line() -> None:
     found = {source["op"]: source for source in ours["sources"].values()}
     assert found["aten.linear.default"]["module"] == "inner.0"
     assert found["aten.layer_norm.default"]["module"] == "norm"
-    assert re.fullmatch(r"exporter/test_sources\.py:\d+", found["aten.cumsum.default"]["location"])
+    assert re.fullmatch(r"graphs/test_sources\.py:\d+", found["aten.cumsum.default"]["location"])
 
 
 def test_operators_are_counted_with_and_without_a_source() -> None:

@@ -14,7 +14,7 @@ from executorch.exir.dialects._ops import ops
 from torch.export import ExportedProgram
 from torch.export.graph_signature import OutputKind, OutputSpec, TensorArgument
 
-from executorch_tensorrt.exporter.edge_to_aten import aten_op
+from executorch_tensorrt.graphs.nodes import aten_op
 
 _EDGE: Any = ops.edge.aten
 _PUT = _EDGE.index_put.default

@@ -23,7 +23,7 @@ from torch.fx.experimental.symbolic_shapes import DimDynamic, ShapeEnv, StrictMi
 from torch.utils import _pytree as pytree
 from torch.utils._sympy.value_ranges import ValueRanges
 
-from executorch_tensorrt.exporter.shapes import DimRange, dim_expr, symbols_of
+from executorch_tensorrt.graphs.shapes import DimRange, dim_expr, symbols_of
 
 # Derived from "val", or about the program that the nodes come from.
 _STALE_META = ("tensor_meta", "example_value", "spec", "delegation_tag")

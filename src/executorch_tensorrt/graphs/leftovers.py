@@ -15,7 +15,7 @@ from executorch.exir.delegate import executorch_call_delegate
 from torch._subclasses.fake_tensor import FakeTensorMode
 from torch.export import ExportedProgram
 
-from executorch_tensorrt.exporter.shape_env import shape_env_of
+from executorch_tensorrt.graphs.shape_env import shape_env_of
 
 
 def forget(programs: Iterable[ExportedProgram]) -> None:

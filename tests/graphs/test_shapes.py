@@ -8,8 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from torch.utils._sympy.functions import FloorDiv, Max, Min, Mod
 
-from executorch_tensorrt.exporter.ranged import generic_size
-from executorch_tensorrt.exporter.shapes import (
+from executorch_tensorrt.graphs.ranged import generic_size
+from executorch_tensorrt.graphs.shapes import (
     Affine,
     DimRange,
     ProfileTable,

@@ -11,8 +11,8 @@ import torch
 from executorch.exir.delegate import executorch_call_delegate
 
 from executorch_tensorrt import Input
+from executorch_tensorrt.engines.blob import Binding, BlobMetadata, pack_blob, unpack_engine, unpack_metadata
 from executorch_tensorrt.exporter import export
-from executorch_tensorrt.exporter.blob import Binding, BlobMetadata, pack_blob, unpack_engine, unpack_metadata
 
 
 @pytest.mark.parametrize("name", ["x", "a_rather_long_name"])

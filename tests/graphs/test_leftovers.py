@@ -13,7 +13,7 @@ from export_cases import rows
 from torch.export import ExportedProgram
 
 from executorch_tensorrt.exporter import export
-from executorch_tensorrt.exporter.leftovers import drop_data, share_data
+from executorch_tensorrt.graphs.leftovers import drop_data, share_data
 
 
 def lowered(model: torch.nn.Module, count: int) -> tuple[ExportedProgram, list[bytes]]:

@@ -15,13 +15,6 @@ from executorch.exir.dim_order_utils import get_memory_format
 from torch.export import ExportedProgram
 
 
-def aten_op(target: object) -> torch._ops.OpOverload | None:
-    """The operator behind an edge or ATen call target; None for Python functions and higher-order operators."""
-    if isinstance(target, EdgeOpOverload):
-        return target._op
-    return target if isinstance(target, torch._ops.OpOverload) else None
-
-
 def edge_to_aten(program: ExportedProgram) -> ExportedProgram:
     """Copy an edge program with every operator replaced by its ATen original; weights are shared."""
     module = copy.copy(program.graph_module)

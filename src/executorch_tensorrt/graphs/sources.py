@@ -13,8 +13,7 @@ from typing import Any, cast
 
 import torch
 
-from executorch_tensorrt.exporter.edge_to_aten import aten_op
-from executorch_tensorrt.exporter.support import is_size
+from executorch_tensorrt.graphs.nodes import aten_op, is_size
 
 _FRAME = re.compile(r'File "([^"]+)", line (\d+)')
 _TORCH = str(Path(torch.__file__).parent)
