@@ -9,9 +9,9 @@ import pytest
 import torch
 from executorch.exir import to_edge
 from export_cases import ranges
+from wire_format import parse
 
 from executorch_tensorrt import Input, Module, export
-from executorch_tensorrt.engines.blob import unpack_engine
 from executorch_tensorrt.exporter import ExportedEngineProgram
 from executorch_tensorrt.graphs.in_place import write_in_place
 from executorch_tensorrt.program import BACKEND_ID, read_program
@@ -82,7 +82,7 @@ def _kernels(program: ExportedEngineProgram) -> set[str]:
     """The operators that CPU engines run outside XNNPACK."""
     (method,) = read_program(program.buffer).methods
     blobs = [bytes(delegate.blob) for delegate in method.delegates if delegate.backend_id == BACKEND_ID]
-    profiles = [profile for blob in blobs for profile in read_program(unpack_engine(blob)).methods]
+    profiles = [profile for blob in blobs for profile in read_program(parse(blob).engine).methods]
     return {name for profile in profiles for name in profile.operators}
 
 

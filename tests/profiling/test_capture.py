@@ -155,7 +155,7 @@ def test_merge_joins_methods_of_one_program() -> None:
     other = replace(session, delegates=delegates, runs=runs, startup=startup)
     merged = merge([session, other])
     assert [run.method for run in merged.runs] == ["forward"] * 2 + ["decode"] * 2
-    assert merged.delegate_at("decode", 0) == delegates[0]
+    assert merged.delegates_by_place()["decode", 0] == delegates[0]
     assert merge([session]) == session
     with pytest.raises(ValueError, match="got methods forward, forward, allowed each once"):
         merge([session, session])

@@ -28,11 +28,10 @@ def test_session_keeps_odd_names(tmp_path: Path) -> None:
 
 
 def test_session_finds_delegates_by_method_and_instruction() -> None:
-    session = encoder_session(runs=1)
-    found = session.delegate_at("forward", 2)
-    assert found is not None
-    assert found.name == "XnnpackBackend 1"
-    assert session.delegate_at("decode", 2) is session.delegate_at("forward", 99) is None
+    found = encoder_session(runs=1).delegates_by_place()
+    assert found["forward", 2].name == "XnnpackBackend 1"
+    assert ("decode", 2) not in found
+    assert ("forward", 99) not in found
 
 
 def test_load_names_what_is_missing(tmp_path: Path) -> None:

@@ -16,7 +16,7 @@ import torch
 from torch.export import ExportedProgram
 
 from executorch_tensorrt.aoti.graph import with_operators, with_own_buffers
-from executorch_tensorrt.exporter import api
+from executorch_tensorrt.exporter import lowering
 from executorch_tensorrt.exporter.examples import Inputs
 from executorch_tensorrt.exporter.partitioner import TensorRTPartitioner
 from executorch_tensorrt.graphs.leftovers import forget
@@ -51,7 +51,7 @@ class CompiledModule(torch.nn.Module):
 
 
 def compile(
-    model: api.Model,
+    model: lowering.Model,
     inputs: Inputs | None = None,
     *,
     engine: str = "cpu",
@@ -90,13 +90,13 @@ def compile(
         engine_options=engine_options,
         engine_cache=engine_cache,
     )
-    method = api.method_of(model, inputs, partitioner)
-    with torch.no_grad(), api.quiet():
-        traced = api.program_of(method.model, method.inputs, strict)
+    method = lowering.method_of(model, inputs, partitioner)
+    with torch.no_grad(), lowering.quiet():
+        traced = lowering.program_of(method, strict)
         with sizes_of_one(), unnarrowed():
-            edge = api.lower({"forward": traced}, {"forward": method}, (), generate_etrecord=False)
+            edge = lowering.lower({"forward": traced}, {"forward": method}, (), generate_etrecord=False)
             program = with_operators(edge.exported_program(), traced, request)
-        engines = api.describe_delegates(edge)
+        engines = lowering.describe_delegates(edge)
     forget([traced, edge.exported_program()])
     if not engines:
         warnings.warn("no operator went into an engine; see left_outside for the reasons.", stacklevel=2)

@@ -86,9 +86,3 @@ def unpack_metadata(blob: bytes) -> dict[str, Any]:
     """The JSON metadata of a blob that `pack_blob` made."""
     _, start, size, *_ = _HEADER.unpack_from(blob)
     return json.loads(blob[start : start + size])
-
-
-def unpack_engine(blob: bytes) -> bytes:
-    """The engine bytes of a blob that `pack_blob` made."""
-    _, _, _, start, size, _ = _HEADER.unpack_from(blob)
-    return blob[start : start + size]

@@ -54,7 +54,7 @@ def capture(
 
     Args:
         program: A path of a `.pte` file, or its bytes.
-        inputs: The method's inputs as a tuple, as :meth:`Module.run_method` takes them; or a list of such tuples, which
+        inputs: The method's inputs as a tuple, as `Module.run_method` takes them; or a list of such tuples, which
             take turns.
         method: The method.
         runs: Calls to keep.

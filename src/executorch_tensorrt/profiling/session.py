@@ -84,6 +84,11 @@ class Delegate:
     name: str
     engine: Engine | None = None
 
+    @property
+    def place(self) -> tuple[str, int]:
+        """Its method and instruction, which nothing else in a session has."""
+        return self.method, self.instruction
+
 
 @dataclass(frozen=True)
 class Event:
@@ -180,9 +185,9 @@ class Session:
     declarations: list[Declaration] = field(default_factory=list[Declaration])
     version: int = SESSION_VERSION
 
-    def delegate_at(self, method: str, instruction: int) -> Delegate | None:
-        """The delegate or operator that an event of `method` belongs to."""
-        return next((d for d in self.delegates if (d.method, d.instruction) == (method, instruction)), None)
+    def delegates_by_place(self) -> dict[tuple[str, int], Delegate]:
+        """What events belong to, by the method of their run and their instruction."""
+        return {delegate.place: delegate for delegate in self.delegates}
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write the session to a file, or to `session.json` in a folder. A reader sees the whole file or none.

@@ -48,7 +48,7 @@ def device_times(session: Session) -> list[DeviceTime]:
         )
         for delegate in session.delegates
         for (method, instruction, profile), calls in sorted(seen.items())
-        if (method, instruction) == (delegate.method, delegate.instruction) and calls.device_us
+        if (method, instruction) == delegate.place and calls.device_us
     ]
 
 

@@ -58,7 +58,7 @@ def gaps(session: Session) -> list[Gap]:
             for event in operators:
                 calls.operators.setdefault(event.instruction, []).append(event.duration_us)
     totals = host_us_by_method(session)
-    delegates = {(delegate.method, delegate.instruction): delegate for delegate in session.delegates}
+    delegates = session.delegates_by_place()
     found: list[Gap] = []
     for (method, before, after), calls in seen.items():
         time = Times.of(calls.whole)

@@ -47,7 +47,7 @@ def layers(session: Session) -> list[Layer]:
             places.setdefault(key, event.layer_instruction)
             totals[run.method, event.clock] = totals.get((run.method, event.clock), 0.0) + event.duration_us
     found: list[Layer] = []
-    delegates = {(delegate.method, delegate.instruction): delegate for delegate in session.delegates}
+    delegates = session.delegates_by_place()
     for key, durations in seen.items():
         method, instruction, profile, name, clock = key
         if (delegate := delegates.get((method, instruction))) is None:

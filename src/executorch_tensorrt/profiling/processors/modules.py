@@ -57,7 +57,7 @@ def module_tree(region: Region, layers: Sequence[Layer]) -> ModuleTime:
         root.at(source.module).sources[source] += 1
     total = 0.0
     for layer in layers:
-        if (layer.delegate.method, layer.delegate.instruction) == (region.delegate.method, region.delegate.instruction):
+        if layer.delegate.place == region.delegate.place:
             total += layer.time.total_us
             if layer.sources:
                 root.at(_common(source.module for source in layer.sources)).time_us += layer.time.total_us

@@ -74,7 +74,7 @@ def phases(session: Session) -> list[DelegatePhases]:
                 seen.dropped += _integer(event.metadata.get("layers_dropped"))
         for instruction, rest in inside.items():
             calls[run.method, instruction].outside.append(max(rest, 0.0))
-    found = ((delegate, calls.get((delegate.method, delegate.instruction))) for delegate in session.delegates)
+    found = ((delegate, calls.get(delegate.place)) for delegate in session.delegates)
     return [_described(delegate, seen) for delegate, seen in found if seen is not None]
 
 

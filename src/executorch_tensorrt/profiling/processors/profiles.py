@@ -80,7 +80,7 @@ class _Calls:
 def _indices(delegate: Delegate, seen: Iterable[tuple[str, int, int]]) -> list[int]:
     """Those that are recorded, and those that ran."""
     declared = range(len(delegate.engine.profiles) if delegate.engine else 0)
-    ran = {profile for method, place, profile in seen if (method, place) == (delegate.method, delegate.instruction)}
+    ran = {profile for method, place, profile in seen if (method, place) == delegate.place}
     return sorted({*declared, *ran})
 
 

@@ -38,7 +38,7 @@ def regions(session: Session) -> list[Region]:
     for delegate in session.delegates:
         if delegate.index < 0:
             continue
-        time = Times.of(durations.get((delegate.method, delegate.instruction), []))
+        time = Times.of(durations.get(delegate.place, []))
         sources = graph_sources(delegate)
         modules = list(dict.fromkeys(source.module for source in sources if source.module))
         share = share_of(time.total_us, totals.get(delegate.method, 0.0))

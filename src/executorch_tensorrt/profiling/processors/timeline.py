@@ -134,7 +134,7 @@ def timelines(
         max_spans: of all runs together; runs past it are left out, the first one never.
         max_spans_per_run: of one run.
     """
-    delegates = {(delegate.method, delegate.instruction): delegate for delegate in session.delegates}
+    delegates = session.delegates_by_place()
     chosen: dict[int, Timeline] = {}
     total = 0
     order = _telling_runs(session)

@@ -21,7 +21,7 @@ def render(session: Session) -> str:
     Runs follow one another as in the session, with a short pause between them that stands for whatever lay there.
     """
     methods = {method: number for number, method in enumerate(dict.fromkeys(run.method for run in session.runs), 1)}
-    delegates = {(delegate.method, delegate.instruction): delegate for delegate in session.delegates}
+    delegates = session.delegates_by_place()
     slices: list[dict[str, Any]] = []
     named: dict[tuple[int, int], str] = {}
     begin = 0.0
