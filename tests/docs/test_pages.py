@@ -9,7 +9,7 @@ import sys
 from pathlib import Path
 
 import pytest
-from pages import blocks
+from pages import blocks, commands
 
 REPOSITORY = Path(__file__).resolve().parents[2]
 PAGES = sorted([REPOSITORY / "README.md", *REPOSITORY.glob("docs/**/*.md")])
@@ -17,12 +17,6 @@ PAGES = sorted([REPOSITORY / "README.md", *REPOSITORY.glob("docs/**/*.md")])
 
 def name_of(page: Path) -> str:
     return str(page.relative_to(REPOSITORY))
-
-
-def commands(page: Path) -> list[str]:
-    joined = "".join(blocks(page, "console")).replace("\\\n", " ")
-    lines = (re.sub(r"(^|\s+)#.*$", "", line).strip() for line in joined.splitlines())
-    return [line for line in lines if line]
 
 
 PAGES_WITH_CODE = [page for page in PAGES if blocks(page, "python")]
