@@ -16,7 +16,7 @@ from timing import BUILD, REPOSITORY, interleaved_us, report
 
 from executorch_tensorrt import Module, OptimizationProfileGuard, TensorRTPartitioner, export
 
-sys.path.insert(0, str(REPOSITORY / "examples" / "llm"))
+sys.path.insert(0, str(REPOSITORY / "examples" / "2_llm"))
 from decoder import inputs, make_model, trace
 
 LONGEST, PREFILL, CACHE = 128, 64, 2048

@@ -52,7 +52,7 @@ def test_make_targets_exist(page: Path) -> None:
             assert result.returncode == 0, result.stderr
 
 
-@pytest.mark.parametrize("page", [*PAGES, *REPOSITORY.glob("examples/*/README.md")], ids=name_of)
+@pytest.mark.parametrize("page", [*PAGES, *REPOSITORY.glob("examples/**/README.md")], ids=name_of)
 def test_relative_links_lead_somewhere(page: Path) -> None:
     for target in re.findall(r"\]\(([^)#]+)[^)]*\)", page.read_text()):
         if "://" not in target:

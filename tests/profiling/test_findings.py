@@ -68,6 +68,20 @@ def test_findings_tell_a_dominant_layer_and_its_source() -> None:
     assert found(encoder_session(runs=3), "dominant layer") == []
 
 
+def test_findings_say_that_a_dominant_layer_is_more_than_one_operator() -> None:
+    def slow(event: Event) -> Event:
+        return replace(event, duration_us=1e5) if event.kind == "layer" and event.layer_instruction == 8 else event
+
+    session = changed(encoder_session(runs=3), slow)
+    for delegate in session.delegates:
+        if delegate.engine:
+            for handles in delegate.engine.layer_handles:
+                handles["8"] = [108, 109]
+    first, *_ = found(session, "dominant layer")
+    assert "intermediate.dense and 1 more operator, which the engine runs in one step." in first.fact
+    assert first.advice.startswith("Start with these operators (bert/modeling_bert.py:325): ")
+
+
 def test_findings_tell_shapes_far_from_opt() -> None:
     (finding,) = found(with_shape(1), "far from opt")
     assert finding.fact == (

@@ -166,13 +166,7 @@ def _dominant_layers(known: _Known) -> Iterator[Finding]:
         for row in own:
             if row.share < _LAYER or row.time.median_us < _LAYER_US:
                 continue
-            source = next(iter(row.sources), None)
-            origin = (
-                f" It comes from {short_text(source.op)} in {short_text(source.module or 'the model')}."
-                if source
-                else ""
-            )
-            where = f" ({short_text(source.location)})" if source and source.location else ""
+            origin, start = _origin(row)
             share = known.share(method, row.time.total_us) if row.clock == "host" else 0.0
             yield Finding(
                 "dominant layer",
@@ -180,9 +174,22 @@ def _dominant_layers(known: _Known) -> Iterator[Finding]:
                 f"Layer '{short_text(row.name)}' takes {share_text(row.share)} of all layer time on the {row.clock}, "
                 f"{microseconds_text(row.time.median_us)} a call under profile {row.profile}.{origin}",
                 "Making any other layer faster changes little.",
-                f"Start with this operator{where}: its shapes, its precision, or another formulation.",
+                f"Start with {start}: shapes, precision, or another formulation.",
                 share,
             )
+
+
+def _origin(row: Layer) -> tuple[str, str]:
+    """Where a layer comes from, as a sentence, and what to begin with."""
+    if not row.sources:
+        return "", "the operator behind it"
+    first, more = row.sources[0], len(row.sources) - 1
+    sentence = f" It comes from {short_text(first.op)} in {short_text(first.module or 'the model')}"
+    where = f" ({short_text(first.location)})" if first.location else ""
+    if not more:
+        return f"{sentence}.", f"this operator{where}"
+    together = f"{count_text(more, 'more operator')}, which the engine runs in one step"
+    return f"{sentence} and {together}.", f"these operators{where}"
 
 
 def _between_delegates(known: _Known) -> Iterator[Finding]:

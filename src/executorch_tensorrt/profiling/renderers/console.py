@@ -83,7 +83,7 @@ def render_comparison(comparison: Comparison, *, width: int = WIDTH, color: bool
 
 def _change(change: Change) -> tuple[str, ...]:
     times = ("" if item is None else microseconds_text(item.median_us) for item in (change.before, change.after))
-    ratio = "" if change.ratio is None else f"{change.ratio:.2f}"
+    ratio = "" if change.ratio is None else f"{change.ratio:.2f}" if change.ratio >= 0.1 else f"{change.ratio:.2g}"
     profile = str(change.profile) if change.profile >= 0 else ""
     return change.method, change.place, change.name, profile, *times, ratio
 

@@ -78,7 +78,7 @@ def compare(generator: Generator, model: torch.nn.Module, vocabulary: int) -> fl
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--layers", type=int, default=4)
-    parser.add_argument("--hidden", type=int, default=256)
+    parser.add_argument("--hidden", type=int, default=256, help="width of the model, a multiple of 8")
     parser.add_argument("--prompt", type=int, default=200, help="tokens of the prompt")
     parser.add_argument("--tokens", type=int, default=64, help="tokens to generate")
     parser.add_argument("--longest", type=int, default=128, help="tokens that one call of profile 1 takes")
@@ -86,7 +86,13 @@ def main() -> None:
     arguments = parser.parse_args()
 
     model = make_model(layers=arguments.layers, hidden=arguments.hidden)
-    vocabulary = model.config.vocab_size
+    vocabulary, room = model.config.vocab_size, model.config.max_position_embeddings
+    if not 2 <= arguments.longest < room:
+        parser.error(f"--longest: got {arguments.longest}, allowed 2..{room - 1}.")
+    if arguments.prompt + arguments.tokens > room:
+        parser.error(
+            f"--prompt and --tokens: got {arguments.prompt + arguments.tokens} together, the cache has {room}."
+        )
     print("exporting ...", flush=True)
     program = export_decoder(model, arguments.longest)
     program.save(arguments.output)

@@ -10,7 +10,12 @@ using executorch::extension::Module;
 using executorch_tensorrt::OptimizationProfileGuard;
 
 int main(int argc, char** argv) {
-  Module module(argc > 1 ? argv[1] : "model.pte", Module::LoadMode::Mmap);
+  const char* const path = argc > 1 ? argv[1] : "model.pte";
+  Module module(path, Module::LoadMode::Mmap);
+  if (const auto error = module.load(); error != executorch::runtime::Error::Ok) {
+    std::fprintf(stderr, "'%s' can't be loaded: %s; give the path of a program.\n", path, to_string(error));
+    return 1;
+  }
   for (const int rows : {100, 1, 1}) {
     const OptimizationProfileGuard guard(rows > 1 ? 1 : 0);
     const auto result = module.forward(executorch::extension::ones({1, rows, 64}));
