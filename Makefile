@@ -8,18 +8,19 @@ PIP_FLAGS := --disable-pip-version-check --no-input -q
 NATIVE := CMakeLists.txt pyproject.toml \
   $(shell find native tests/native benchmarks/native -name '*.cpp' -o -name '*.h' -o -name CMakeLists.txt)
 
-.PHONY: demo test docs sanitize lint format build lock bench performance clean help
+.PHONY: demo test docs sanitize lint format build lock bench performance coverage clean help
 
 help:
-	@echo "make demo     semantic search with MiniLM: export, run both profiles, show where the time went"
-	@echo "make test     all tests"
-	@echo "make docs     the documentation as a site, warnings as errors"
-	@echo "make sanitize native tests and fuzzers under sanitizers; needs clang++"
-	@echo "make lint     formatters, linters and the type checker, as CI runs them"
-	@echo "make format   rewrite the sources the way the formatters want them"
-	@echo "make bench    every benchmark in benchmarks/, results as JSON"
+	@echo "make demo         semantic search with MiniLM: export, run both profiles, show where the time went"
+	@echo "make test         all tests"
+	@echo "make docs         the documentation as a site, warnings as errors"
+	@echo "make sanitize     native tests and fuzzers under sanitizers; needs clang++"
+	@echo "make lint         formatters, linters and the type checker, as CI runs them"
+	@echo "make format       rewrite the sources the way the formatters want them"
+	@echo "make bench        every benchmark in benchmarks/, results as JSON"
 	@echo "make performance  the record of what a delegate call executes; needs valgrind"
-	@echo "make clean    remove what the others made"
+	@echo "make coverage     what the tests reach, in Python and C++"
+	@echo "make clean        remove what the others made"
 
 demo: build
 	@$(BIN)/etrt demo
@@ -52,9 +53,23 @@ sanitize: build
 	@$(BIN)/cmake --build build/thread --target etrt_thread_tests etrt_thread_program
 	@$(BIN)/python -m pytest tests/native -k thread --build-dir build/thread
 
-SANITIZED = PATH="$(abspath $(BIN)):$$PATH" CXX=clang++ cmake -G Ninja -S . --log-level=WARNING -DETRT_TESTS=ON \
+SANITIZED = CXX=clang++ $(CONFIGURE)
+CONFIGURE = PATH="$(abspath $(BIN)):$$PATH" cmake -G Ninja -S . --log-level=WARNING -DETRT_TESTS=ON \
 	-DSKBUILD_PROJECT_VERSION=0 -DPython_EXECUTABLE="$(abspath $(BIN))/python" \
 	-Dnanobind_DIR="$$($(BIN)/python -m nanobind --cmake_dir)"
+
+# Python as all tests run it, also in processes that they start; C++ as the native tests do.
+coverage: build
+	@rm -rf build/coverage/data* && mkdir -p build/coverage
+	@$(BIN)/python -m coverage run -m pytest --ignore tests/packaging --ignore tests/performance
+	@$(BIN)/python -m coverage combine -q
+	@$(CONFIGURE) -B build/coverage -DCMAKE_BUILD_TYPE=Debug -DCMAKE_CXX_FLAGS="--coverage -fprofile-update=atomic"
+	@$(BIN)/cmake --build build/coverage --target etrt_core_tests etrt_runtime_tests etrt_thread_tests \
+		etrt_cpu_engine_tests etrt_cuda_tests etrt_guard_program etrt_thread_program
+	@find build/coverage -name '*.gcda' -delete
+	@$(BIN)/python -m pytest tests/native --build-dir build/coverage
+	@$(BIN)/python -m coverage report
+	@$(BIN)/gcovr --root . --filter native/ build/coverage
 
 lint: build
 	$(BIN)/ruff check .

@@ -200,11 +200,16 @@ def _rows_and_positions(*ranges: Range) -> list[Input]:
     ]
 
 
+def cached_source() -> tuple[torch.nn.Module, list[Input]]:
+    """rows float32 [R, 4], positions int64 [R] -> float32 [4]; profile 0: R = 1, profile 1: R = 2..8; a buffer `cache`,
+    float32 [32, 4]."""
+    return _Rows().eval(), _rows_and_positions((1, 1, 1), (2, 4, 8))
+
+
 @cache
 def cached_rows() -> Exported:
-    """rows float32 [R, 4], positions int64 [R] -> float32 [4]; profile 0: R = 1, profile 1: R = 2..8; the engine owns
-    the buffer `cache`, float32 [32, 4]."""
-    return _export(_Rows(), _rows_and_positions((1, 1, 1), (2, 4, 8)), take_over_mutable_buffer=True)
+    """The same, exported; the engine owns the buffer."""
+    return _export(*cached_source(), take_over_mutable_buffer=True)
 
 
 @cache

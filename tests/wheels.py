@@ -5,6 +5,9 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+import venv
+from collections.abc import Iterable
+from importlib.metadata import distribution
 from importlib.util import find_spec
 from pathlib import Path
 
@@ -13,14 +16,19 @@ import numpy as np
 REPOSITORY = Path(__file__).resolve().parents[1]
 
 
-def build_wheel(folder: Path, *defines: str) -> Path:
+def build_sdist(folder: Path) -> Path:
+    command = [sys.executable, "-m", "build", "--sdist", "--no-isolation", "-o", str(folder), str(REPOSITORY)]
+    subprocess.run(command, check=True, timeout=120, capture_output=True)
+    (path,) = folder.glob("*.tar.gz")
+    return path
+
+
+def build_wheel(folder: Path, *defines: str, source: Path = REPOSITORY) -> Path:
     """Builds a wheel with CMake definitions such as "ETRT_EVENT_TRACING=OFF"."""
     command = [sys.executable, "-m", "pip", "wheel", "-q", "--no-deps", "--no-build-isolation", "--no-index"]
     settings = [f"build-dir={folder / 'build'}", *(f"cmake.define.{define}" for define in defines)]
     options = [f"--config-settings={setting}" for setting in settings]
-    subprocess.run(
-        [*command, *options, "-w", str(folder), str(REPOSITORY)], check=True, timeout=600, capture_output=True
-    )
+    subprocess.run([*command, *options, "-w", str(folder), str(source)], check=True, timeout=600, capture_output=True)
     (path,) = folder.glob("*.whl")
     return path
 
@@ -34,6 +42,35 @@ def install_beside_executorch(wheel: Path, folder: Path) -> Path:
     assert spec.submodule_search_locations
     (folder / "executorch").symlink_to(next(iter(spec.submodule_search_locations)))
     return folder
+
+
+def make_environment(folder: Path, wheel: Path, packages: Iterable[str]) -> Path:
+    """A virtual environment with the wheel, and links to these packages of this environment; its folder of programs."""
+    venv.create(folder, symlinks=True)
+    python = folder / "bin" / "python"
+    command = [sys.executable, "-m", "pip", "--python", str(python), "install", "-q", "--no-deps", "--no-index"]
+    subprocess.run([*command, "--no-compile", str(wheel)], check=True, timeout=120, capture_output=True)
+    (site,) = folder.glob("lib/python*/site-packages")
+    for name in packages:
+        files = distribution(name).files
+        assert files is not None
+        for entry in {file.parts[0] for file in files} - {".."}:
+            (site / entry).symlink_to(distribution(name).locate_file(entry))
+    return python.parent
+
+
+def run_in(program: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
+    """A program of such an environment, which knows nothing of this one."""
+    environment = {"PATH": "/usr/bin:/bin", "PYTHONDONTWRITEBYTECODE": "1"}
+    return subprocess.run(
+        [program, *arguments],
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=120,
+        cwd=program.parent,
+        env=environment,
+    )
 
 
 def environment_there(site: Path) -> dict[str, str]:

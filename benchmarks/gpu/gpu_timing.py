@@ -36,6 +36,9 @@ class Bench:
         self.case: Case = load_case(self._arguments.cases, program)
         self.stream = Stream()
 
+    def other(self, program: str) -> Case:
+        return load_case(self._arguments.cases, program)
+
     def device_inputs(self, call: str) -> list[Any]:
         return [to_device(array) for array in self.case.calls[call].inputs]
 

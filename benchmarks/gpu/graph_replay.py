@@ -31,6 +31,7 @@ def main() -> None:
         }
         figures |= in_turn(bench)
         figures |= moving(bench)
+        figures |= owned_cache(bench)
         figures |= {"bytes_per_graph": bytes_per_graph(bench)}
     bench.report("graph_replay", figures)
 
@@ -70,6 +71,20 @@ def moving(bench: Bench) -> dict[str, float]:
         module = Module(bench.case.path, optimization_profile="auto", use_cuda_graphs=side == "replay")
         arrays = cycle([bench.device_inputs("first") for _ in range(ADDRESSES)])
         sides[f"moving_{side}"] = lambda module=module, arrays=arrays: module.forward(*next(arrays))
+    host_us = bench.host_us(sides)
+    whole_us = bench.host_us({name: finished(bench, call) for name, call in sides.items()})
+    figures = {f"{name}_host_us": round(value, 2) for name, value in host_us.items()}
+    return figures | {f"{name}_us": round(value, 2) for name, value in whole_us.items()}
+
+
+def owned_cache(bench: Bench) -> dict[str, float]:
+    """A decode step of a layer whose engine owns its cache: what it costs with graphs and without."""
+    case = bench.other("decoder")
+    inputs = [to_device(array) for array in case.calls["first"].inputs]
+    sides: dict[str, Callable[[], object]] = {}
+    for side in ("enqueue", "replay"):
+        module = Module(case.path, use_cuda_graphs=side == "replay")
+        sides[f"owned_cache_{side}"] = lambda module=module: module.forward(*inputs)
     host_us = bench.host_us(sides)
     whole_us = bench.host_us({name: finished(bench, call) for name, call in sides.items()})
     figures = {f"{name}_host_us": round(value, 2) for name, value in host_us.items()}

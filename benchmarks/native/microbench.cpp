@@ -5,6 +5,7 @@
 //   etrt_microbench profiling MODEL ROWS        Module::forward() by level and tracer, and ETDump's own events
 //   etrt_microbench delegate OUTER NESTED ROWS  Module::forward() of a program with one engine, and of that engine
 //   alone
+//   etrt_microbench instructions MODEL ROWS     nothing to time: calls for Callgrind to count, see instructions.py
 #include <executorch/devtools/etdump/etdump_flatcc.h>
 #include <executorch/extension/module/module.h>
 #include <executorch/extension/tensor/tensor_ptr_maker.h>
@@ -13,6 +14,7 @@
 #include <chrono>
 #include <cstdio>
 #include <cstdlib>
+#include <cstring>
 #include <memory>
 #include <string>
 #include <utility>
@@ -189,6 +191,47 @@ int profiling(const char* path, int rows) {
   return 0;
 }
 
+// Callgrind begins to count where the first is called, and writes down what it counted where the second is:
+// instructions.py has their names. Their bodies differ, so that they are not made one function.
+[[gnu::noinline]] void counting_begins() { asm volatile("# begins"); }
+[[gnu::noinline]] void counting_ends() { asm volatile("# ends"); }
+
+std::unique_ptr<OptimizationProfileGuard> guard_of(const std::string& request) {
+  if (request == "pinned") {
+    return std::make_unique<OptimizationProfileGuard>(1);
+  }
+  if (request == "auto") {
+    return std::unique_ptr<OptimizationProfileGuard>(
+        new OptimizationProfileGuard(OptimizationProfileGuard::automatic()));
+  }
+  return nullptr;
+}
+
+// Steady calls at every level and with every request, on float32 [rows, 4]. Prints them in their order.
+int instructions(const char* path, int rows) {
+  constexpr int kCalls = 100;
+  std::vector<float> input(static_cast<std::size_t>(rows) * 4, 1.0f);
+  const auto x = executorch::extension::from_blob(input.data(), {rows, 4});
+  const std::vector<EValue> inputs{EValue(*x)};
+  std::printf("{\"compiler\": \"%s\", \"calls\": %d, \"parts\": [", __VERSION__, kCalls);
+  const char* separator = "";
+  for (const char* level : {"off", "delegate", "phases", "layers"}) {
+    const TracedModule traced(path, level, std::strcmp(level, "off") != 0);
+    for (const char* request : {"default", "pinned", "auto"}) {
+      const auto guard = guard_of(request);
+      check(traced.module->forward(inputs).error(), level);  // what runs once
+      counting_begins();
+      for (int call = 0; call < kCalls; ++call) {
+        keep(traced.module->forward(inputs).ok());
+      }
+      counting_ends();
+      std::printf("%s[\"%s\", \"%s\"]", std::exchange(separator, ", "), level, request);
+    }
+  }
+  std::printf("]}\n");
+  return 0;
+}
+
 }  // namespace
 
 int main(int argc, char** argv) {
@@ -202,10 +245,12 @@ int main(int argc, char** argv) {
     return profiling(argv[2], std::atoi(argv[3]));
   } else if (name == "delegate" && argc == 5) {
     return delegate(argv[2], argv[3], std::atoi(argv[4]));
+  } else if (name == "instructions" && argc == 4) {
+    return instructions(argv[2], std::atoi(argv[3]));
   } else {
     std::fprintf(stderr,
                  "usage: etrt_microbench guard | selection INPUTS PROFILES | delegate OUTER NESTED ROWS | "
-                 "profiling MODEL ROWS\n");
+                 "profiling MODEL ROWS | instructions MODEL ROWS\n");
     return 2;
   }
   return 0;

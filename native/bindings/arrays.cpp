@@ -44,8 +44,17 @@ ScalarType scalar_type_of(nb::dlpack::dtype dtype) {
   return ScalarType::kUnknown;
 }
 
+std::string dtype_text(const nb::object& arg) {
+  const nb::object dtype = arg.attr("dtype");
+  return nb::cast<std::string>(
+      nb::str(nb::handle(dtype)));  // of an object; str() of an attribute would take it for text
+}
+
 [[noreturn]] void wrong_type(const std::string& label, const nb::object& arg, const char* allowed) {
-  const auto name = nb::cast<std::string>(nb::handle(Py_TYPE(arg.ptr())).attr("__name__"));
+  auto name = nb::cast<std::string>(nb::handle(Py_TYPE(arg.ptr())).attr("__name__"));
+  if (nb::hasattr(arg, "dtype")) {
+    name += " of dtype " + dtype_text(arg);
+  }
   throw nb::type_error((label + ": got " + name + ", allowed " + allowed).c_str());
 }
 
@@ -138,8 +147,10 @@ void check_dtype(const std::string& label, ScalarType got, const TensorMeta& met
   }
 }
 
-std::string name_of(nb::dlpack::dtype type) {
-  return "code " + std::to_string(type.code) + " of " + std::to_string(type.bits) + " bits";
+// As the caller's library says it, of a type that no tensor of ExecuTorch has, such as complex64.
+std::string name_of(const nb::object& arg, nb::dlpack::dtype type) {
+  return nb::hasattr(arg, "dtype") ? dtype_text(arg)
+                                   : "code " + std::to_string(type.code) + " of " + std::to_string(type.bits) + " bits";
 }
 
 }  // namespace
@@ -177,7 +188,7 @@ InputArray InputArray::from(const std::string& label, const nb::object& arg, con
     wrong_type(label, arg, "a NumPy array of native byte order, a tensor with DLPack, a CUDA array, or a number");
   }
   const nb::dlpack::dtype type = input.array_.dtype();
-  check_dtype(label, scalar_type_of(type), meta, [&] { return name_of(type); });
+  check_dtype(label, scalar_type_of(type), meta, [&] { return name_of(arg, type); });
   for (std::size_t d = 0; d < input.array_.ndim(); ++d) {
     input.shape_.push_back(static_cast<std::int64_t>(input.array_.shape(d)));
   }

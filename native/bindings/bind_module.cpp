@@ -244,21 +244,35 @@ class PyModule {
   std::map<std::string, std::vector<std::optional<int>>> input_devices_;  // by method; guarded by the GIL
 };
 
+// Attributes as Python shows them.
+template <typename... Names>
+nb::str shown(const char* format, nb::handle self, Names... names) {
+  return nb::str(nb::object(nb::str(format).attr("format")(self.attr(names)...)));
+}
+
 }  // namespace
 
 void bind_module(nb::module_& m) {
   nb::exception<ExecuTorchFailure>(m, "ExecuTorchError", PyExc_RuntimeError);
   nb::class_<TensorMeta>(m, "TensorMeta")
       .def_prop_ro("dtype", [](const TensorMeta& t) { return std::string(to_string(t.dtype)); })
-      .def_ro("sizes", &TensorMeta::sizes);
+      .def_ro("sizes", &TensorMeta::sizes)
+      .def("__repr__",
+           [](nb::handle self) { return shown("TensorMeta(dtype={!r}, sizes={!r})", self, "dtype", "sizes"); });
   nb::class_<ValueMeta>(m, "ValueMeta")
       .def_prop_ro("kind", [](const ValueMeta& v) { return std::string(executorch::runtime::tag_to_string(v.tag)); })
-      .def_ro("tensor", &ValueMeta::tensor);
+      .def_ro("tensor", &ValueMeta::tensor)
+      .def("__repr__",
+           [](nb::handle self) { return shown("ValueMeta(kind={!r}, tensor={!r})", self, "kind", "tensor"); });
   nb::class_<MethodInfo>(m, "MethodMeta")
       .def_ro("name", &MethodInfo::name)
       .def_ro("inputs", &MethodInfo::inputs)
       .def_ro("outputs", &MethodInfo::outputs)
-      .def_ro("backends", &MethodInfo::backends);
+      .def_ro("backends", &MethodInfo::backends)
+      .def("__repr__", [](nb::handle self) {
+        return shown("MethodMeta(name={!r}, inputs={!r}, outputs={!r}, backends={!r})", self, "name", "inputs",
+                     "outputs", "backends");
+      });
   nb::class_<Selection>(m, "Selection", "The optimization profile that one delegate used in one call.")
       .def_ro("engine_id", &Selection::engine_id)
       .def_ro("profile", &Selection::profile)

@@ -1,14 +1,16 @@
+#include <executorch/runtime/kernel/operator_registry.h>
 #include <nanobind/stl/pair.h>
+#include <nanobind/stl/set.h>
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/vector.h>
 
 #include "bindings/bindings.h"
 #include "bindings/python_engine.h"
-#include "device/device_allocator.h"
 #include "engines/registry.h"
 #include "executorch_tensorrt/last_error.h"
 #include "executorch_tensorrt/profiling_control.h"
 #include "runtime/backend.h"
+#include "runtime/device_allocator.h"
 #include "runtime/request_scope.h"
 
 namespace nb = nanobind;
@@ -19,6 +21,16 @@ namespace executorch_tensorrt {
 void bind_runtime(nb::module_& m) {
   m.def("backend_is_registered", &backend_is_registered,
         "Whether this library's delegate answers to 'TensorRTBackend' in this process.");
+  m.def(
+      "kernel_names",
+      [] {
+        std::set<std::string> names;
+        for (const executorch::runtime::Kernel& kernel : executorch::runtime::get_registered_kernels()) {
+          names.emplace(kernel.name_);
+        }
+        return names;
+      },
+      "The operators that have a kernel in this process, such as 'aten::add.out'.");
   m.def("tracing_compiled_in", &tracing_compiled_in, "Whether delegates can give events to an event tracer.");
   m.def("register_engine_runtime", &register_python_runtime, "kind"_a, "load"_a,
         nb::sig("def register_engine_runtime(kind: str, load: collections.abc.Callable[..., typing.Any]) -> None"),

@@ -2,8 +2,9 @@
 #include <nanobind/stl/vector.h>
 
 #include "bindings/bindings.h"
+#include "bindings/failure.h"
 #include "executorch_tensorrt/engine_state.h"
-#include "executorch_tensorrt/last_error.h"
+#include "runtime/status_of.h"
 
 namespace nb = nanobind;
 using namespace nb::literals;
@@ -13,11 +14,7 @@ namespace {
 
 using executorch::runtime::Error;
 
-void check(Error error) {
-  if (error != Error::Ok) {
-    throw nb::value_error(take_last_error().c_str());
-  }
-}
+void check(Error error) { executorch_tensorrt::check(status_of("using an engine's state", error)); }
 
 nb::bytes read(const EngineState& state, const std::string& name, std::size_t nbytes) {
   std::string data(nbytes, '\0');
@@ -39,6 +36,15 @@ void write(EngineState& state, const std::string& name, const nb::bytes& data) {
   check(error);
 }
 
+void reset(EngineState& state) {
+  Error error = Error::Ok;
+  {
+    const nb::gil_scoped_release release;
+    error = state.reset();
+  }
+  check(error);
+}
+
 }  // namespace
 
 void bind_state(nb::module_& m) {
@@ -50,7 +56,7 @@ void bind_state(nb::module_& m) {
   nb::class_<EngineState>(m, "EngineState")
       .def(nb::init<>())
       .def("buffers", &EngineState::buffers, nb::call_guard<nb::gil_scoped_release>())
-      .def("reset", &EngineState::reset, nb::call_guard<nb::gil_scoped_release>())
+      .def("reset", &reset)
       .def("read", &read, "name"_a, "nbytes"_a)
       .def("write", &write, "name"_a, "data"_a);
   nb::class_<EngineStateGuard>(m, "EngineStateGuard").def(nb::init<const EngineState&>(), "state"_a);

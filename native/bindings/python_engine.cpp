@@ -9,6 +9,7 @@
 #include <utility>
 #include <vector>
 
+#include "device/caller_stream.h"
 #include "device/cuda.h"
 #include "device/device_buffer.h"
 #include "engines/registry.h"
@@ -175,6 +176,10 @@ class PythonEngine final : public Engine {
   std::optional<int> device() const override { return device_; }
   bool narrows_int64() const override { return narrows_int64_; }
   std::size_t memory_moves() const override { return memory_moves_; }
+  void keep_memory() override {
+    kept_memory_.reserve(kept_memory_.size() + 1);
+    keeps_memory_ = true;
+  }
 
   Result<std::unique_ptr<ExecutionContext>> create_context(std::size_t profile, bool collect_layers) override {
     std::size_t size = 0;
@@ -214,8 +219,11 @@ class PythonEngine final : public Engine {
     Status status =
         in_python([&] { (*engine_).attr("set_activation_memory")(number(larger->data()), larger->size()); });
     if (status.ok()) {
-      activation_memory_ = std::move(larger);
+      activation_memory_.swap(larger);
       ++memory_moves_;
+    }
+    if (status.ok() && std::exchange(keeps_memory_, false)) {
+      kept_memory_.push_back(std::move(larger));  // it has room
     }
     return status;
   }
@@ -224,25 +232,14 @@ class PythonEngine final : public Engine {
   const Cuda& cuda_;
   int device_;
   std::unique_ptr<DeviceBuffer> activation_memory_;  // ends after engine_
+  std::vector<std::unique_ptr<DeviceBuffer>> kept_memory_;
+  bool keeps_memory_ = false;  // the block of now
   std::size_t memory_moves_ = 0;
   ProfileTable profiles_;
   std::vector<ScalarType> types_;
   bool narrows_int64_;
   PythonObject engine_;
 };
-
-Status check_device(const Cuda& cuda, int device) {
-  int count = 0;
-  if (Status status = cuda.check(cuda.GetDeviceCount(&count), "counting devices"); !status.ok()) {
-    return status;
-  }
-  if (device < 0 || device >= count) {
-    return {StatusCode::kNotSupported, "the engine is for CUDA device " + std::to_string(device) + ", allowed 0.." +
-                                           std::to_string(count - 1) +
-                                           " on this machine; look at CUDA_VISIBLE_DEVICES, or export for another"};
-  }
-  return {};
-}
 
 Result<std::unique_ptr<Engine>> load(const std::string& kind, const nb::object& load, const EngineSource& source) {
   const Result<const Cuda*> found = Cuda::get();
@@ -251,7 +248,10 @@ Result<std::unique_ptr<Engine>> load(const std::string& kind, const nb::object& 
   }
   const Cuda& cuda = **found;
   const EngineMetadata& metadata = *source.metadata;
-  if (Status status = check_device(cuda, metadata.device_id); !status.ok()) {
+  if (Status status = cuda.check_device(metadata.device_id); !status.ok()) {
+    return status;
+  }
+  if (Status status = check_not_captured(cuda); !status.ok()) {
     return status;
   }
   const CudaDeviceScope scope(cuda, metadata.device_id);

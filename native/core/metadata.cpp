@@ -287,6 +287,18 @@ bool is_fixed(const ProfileTable& profiles, std::size_t input) {
   return true;
 }
 
+void check_owned_output(const OwnedBuffer& owned, const EngineMetadata& metadata, const ExportRecord& record) {
+  const auto is_in_place = [&](const Binding& output) { return output.aliased_input == owned.input; };
+  const auto has_it = [&](const OwnedBuffer& other) { return other.output == owned.output; };
+  if (!owned.output || metadata.outputs[*owned.output].argument || metadata.outputs[*owned.output].aliased_input ||
+      std::any_of(record.state.begin(), record.state.end(), has_it)) {
+    fail("buffer '" + owned.name + "' has no output of its own");
+  }
+  if (std::any_of(metadata.outputs.begin(), metadata.outputs.end(), is_in_place)) {
+    fail("buffer '" + owned.name + "' has an output, and is written in place as well");
+  }
+}
+
 // The engine owns the memory of exactly those inputs that are no arguments.
 void read_state(const json::array& entries, const EngineMetadata& metadata, ExportRecord& record) {
   for (const json::value& entry : entries) {
@@ -306,6 +318,10 @@ void read_state(const json::array& entries, const EngineMetadata& metadata, Expo
       fail(label + " has no fixed shape");
     }
     owned.input = *input;
+    if (const json::value* output = object.if_contains("output")) {
+      owned.output = index_of(metadata.outputs, json::value_to<std::string>(*output));
+      check_owned_output(owned, metadata, record);
+    }
     boost::algorithm::unhex(text_or(object, "initial", ""), std::back_inserter(owned.initial));
     record.state.push_back(std::move(owned));
   }

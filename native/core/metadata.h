@@ -33,7 +33,8 @@ struct AliasedIo {
 struct OwnedBuffer {
   std::string name;  // the model's
   std::size_t input = 0;
-  std::string initial;  // bytes; empty for zeros
+  std::optional<std::size_t> output;  // in place of an alias: it has the value after a call, in other memory
+  std::string initial;                // bytes; empty for zeros
 };
 
 // What the exporter of this project adds. Blobs written by Torch-TensorRT have none of it.

@@ -42,12 +42,17 @@ class Shape {
 
 // From any container of integers, e.g. ExecuTorch's sizes.
 template <typename Dims>
-Shape make_shape(const Dims& dims) {
-  Shape shape;
+void set_dims(Shape& shape, const Dims& dims) {
   shape.resize(dims.size());
   for (std::size_t d = 0; d < shape.rank(); ++d) {
     shape[d] = dims[d];
   }
+}
+
+template <typename Dims>
+Shape make_shape(const Dims& dims) {
+  Shape shape;
+  set_dims(shape, dims);
   return shape;
 }
 

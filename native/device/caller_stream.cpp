@@ -9,6 +9,8 @@
 namespace executorch_tensorrt {
 namespace {
 
+constexpr int kErrorStreamCaptureUnsupported = 900;
+
 thread_local std::optional<CudaStream> guarded;
 
 // std::optional<cudaStream_t> executorch::extension::cuda::getCallerStream()
@@ -26,8 +28,23 @@ std::optional<CudaStream> caller_stream() {
   return get != nullptr ? get() : std::nullopt;
 }
 
+Status check_not_captured(const Cuda& cuda) {
+  const std::optional<CudaStream> named = caller_stream();
+  int capturing = 0;
+  cuda.ignore(named ? cuda.StreamIsCapturing(*named, &capturing) : 0);
+  return capturing == 0 ? Status()
+                        : invalid_argument(
+                              "the caller's stream is being captured into a CUDA graph: got an engine to "
+                              "load, allowed none; load the method before the capture");
+}
+
 int copy_behind_calls(const Cuda& cuda, void* to, const void* from, std::size_t nbytes, CudaCopy direction) {
-  const CudaStream stream = caller_stream().value_or(per_thread_stream());
+  const std::optional<CudaStream> named = caller_stream();
+  const CudaStream stream = named.value_or(per_thread_stream());
+  int capturing = 0;
+  if (const int error = named ? cuda.StreamIsCapturing(stream, &capturing) : 0; error != 0 || capturing != 0) {
+    return error != 0 ? error : kErrorStreamCaptureUnsupported;  // waiting would break the capture
+  }
   const int error = cuda.MemcpyAsync(to, from, nbytes, direction, stream);
   const int synchronized = cuda.StreamSynchronize(stream);  // also where it failed: nobody knows how far it came
   return error != 0 ? error : synchronized;

@@ -101,11 +101,13 @@ Status resolve(void* library, Cuda& cuda) {
   find(cuda.Free, "cudaFree");
   find(cuda.Memcpy, "cudaMemcpy");
   find(cuda.MemcpyAsync, "cudaMemcpyAsync");
+  find(cuda.MemsetAsync, "cudaMemsetAsync");
   find(cuda.Memcpy2DAsync, "cudaMemcpy2DAsync");
   find(cuda.PointerGetAttributes, "cudaPointerGetAttributes");
   find(cuda.StreamSynchronize, "cudaStreamSynchronize");
   find(cuda.StreamWaitEvent, "cudaStreamWaitEvent");
   find(cuda.StreamIsCapturing, "cudaStreamIsCapturing");
+  find(cuda.ThreadExchangeStreamCaptureMode, "cudaThreadExchangeStreamCaptureMode");
   find(cuda.EventCreateWithFlags, "cudaEventCreateWithFlags");
   find(cuda.EventDestroy, "cudaEventDestroy");
   find(cuda.EventRecord, "cudaEventRecord");
@@ -192,6 +194,19 @@ Status Cuda::check(int error, const std::string& what) const {
   GetLastError();
   return {error == kErrorMemoryAllocation ? StatusCode::kOutOfMemory : StatusCode::kInternal,
           what + " failed: " + GetErrorString(error) + " (" + GetErrorName(error) + ")"};
+}
+
+Status Cuda::check_device(int device) const {
+  int count = 0;
+  if (Status status = check(GetDeviceCount(&count), "counting devices"); !status.ok()) {
+    return status;
+  }
+  if (device < 0 || device >= count) {
+    return {StatusCode::kNotSupported, "the engine is for another CUDA device: got " + std::to_string(device) +
+                                           ", allowed 0.." + std::to_string(count - 1) +
+                                           "; look at CUDA_VISIBLE_DEVICES, or export with another device"};
+  }
+  return {};
 }
 
 std::string Cuda::describe(int device) const {

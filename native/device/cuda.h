@@ -48,11 +48,13 @@ struct Cuda {
   int (*Free)(void*);
   int (*Memcpy)(void*, const void*, std::size_t, int);
   int (*MemcpyAsync)(void*, const void*, std::size_t, int, CudaStream);
+  int (*MemsetAsync)(void*, int, std::size_t, CudaStream);
   int (*Memcpy2DAsync)(void*, std::size_t, const void*, std::size_t, std::size_t, std::size_t, int, CudaStream);
   int (*PointerGetAttributes)(void*, const void*);  // of CudaPointerAttributes
   int (*StreamSynchronize)(CudaStream);
   int (*StreamWaitEvent)(CudaStream, CudaEvent, unsigned);
   int (*StreamIsCapturing)(CudaStream, int*);
+  int (*ThreadExchangeStreamCaptureMode)(int*);
   int (*EventCreateWithFlags)(CudaEvent*, unsigned);
   int (*EventDestroy)(CudaEvent);
   int (*EventRecord)(CudaEvent, CudaStream);
@@ -90,8 +92,27 @@ struct Cuda {
     }
   }
 
+  // kNotSupported when this process has no such device.
+  Status check_device(int device) const;
+
   // "NVIDIA H200, compute capability 9.0, driver for CUDA 13.0"
   std::string describe(int device) const;
+};
+
+// What this thread does until the scope ends takes no part in captures of streams, its own or other threads', and
+// breaks none: to wait for other streams, or to allocate memory. CUDA refuses that else.
+class OutsideCaptures {
+ public:
+  explicit OutsideCaptures(const Cuda& cuda) : cuda_(cuda) { cuda_.ignore(exchange()); }
+  ~OutsideCaptures() { cuda_.ignore(exchange()); }
+  OutsideCaptures(const OutsideCaptures&) = delete;
+  OutsideCaptures& operator=(const OutsideCaptures&) = delete;
+
+ private:
+  int exchange() { return cuda_.ThreadExchangeStreamCaptureMode(&mode_); }
+
+  const Cuda& cuda_;
+  int mode_ = 2;  // relaxed, then that of before
 };
 
 // The device that is current on this thread is `device` until the scope ends.

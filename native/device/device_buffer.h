@@ -24,6 +24,7 @@ class DeviceBuffer {
     if (nbytes <= size_) {
       return {};
     }
+    const OutsideCaptures outside(*cuda_);
     release();
     const int error = cuda_->Malloc(&data_, nbytes);
     if (error != 0) {

@@ -40,14 +40,8 @@ Result<std::unique_ptr<DeviceIo>> DeviceIo::create(int device, std::size_t num_i
   if (!cuda.ok()) {
     return cuda.status();
   }
-  int count = 0;
-  if (Status status = (*cuda)->check((*cuda)->GetDeviceCount(&count), "counting devices"); !status.ok()) {
+  if (Status status = (*cuda)->check_device(device); !status.ok()) {
     return status;
-  }
-  if (device < 0 || device >= count) {
-    return Status(StatusCode::kNotSupported, "the engine is for another CUDA device: got " + std::to_string(device) +
-                                                 ", allowed 0.." + std::to_string(count - 1) +
-                                                 "; look at CUDA_VISIBLE_DEVICES");
   }
   const CudaDeviceScope scope(**cuda, device);
   if (!scope.status().ok()) {
@@ -55,76 +49,15 @@ Result<std::unique_ptr<DeviceIo>> DeviceIo::create(int device, std::size_t num_i
   }
   find_executorch_stream();
   std::unique_ptr<DeviceIo> io(new DeviceIo(**cuda, device, num_inputs, num_outputs));
-  const int error = (*cuda)->EventCreateWithFlags(&io->in_flight_event_, kDisableTiming);
+  io->in_flight_event_ = std::make_shared<DeviceEvent>(**cuda);
+  const int error = io->in_flight_event_->create(kDisableTiming);
   if (Status status = (*cuda)->check(error, "making an event"); !status.ok()) {
     return status;
   }
   return io;
 }
 
-DeviceIo::~DeviceIo() {
-  (void)wait();
-  for (CudaEvent event : {in_flight_event_, timed_event_}) {
-    if (event != nullptr) {
-      cuda_.ignore(cuda_.EventDestroy(event));
-    }
-  }
-}
-
-Status DeviceIo::wait() {
-  if (!in_flight_) {
-    return {};
-  }
-  Status status = cuda_.check(cuda_.EventSynchronize(end_event_), "waiting for an earlier call");
-  in_flight_ = !status.ok();
-  return status;
-}
-
-Status DeviceIo::begin() {
-  const std::optional<CudaStream> named = caller_stream();
-  named_ = named.has_value();
-  stream_ = named.value_or(per_thread_stream());
-  queued_ = staged_ = end_recorded_ = false;
-  staged_bytes_ = 0;
-  copies_.clear();
-  int capturing = 0;
-  if (named_) {
-    const int error = cuda_.StreamIsCapturing(stream_, &capturing);
-    if (Status status = cuda_.check(error, "using the stream that the caller named"); !status.ok()) {
-      return status;
-    }
-  }
-  if (capturing != 0) {
-    return invalid_argument(
-        "the caller's stream is being captured into a CUDA graph: got a call of an engine, allowed none; end the "
-        "capture before the call");
-  }
-  stream_id_ = stream_id(named);
-  if (in_flight_ && !(stream_id_ && stream_id_ == in_flight_id_)) {
-    // The event, not the stream: that may be gone.
-    return cuda_.check(cuda_.StreamWaitEvent(stream_, end_event_, 0), "ordering a call behind an earlier one");
-  }
-  return {};
-}
-
-// What tells streams apart. The handle does not: it may stand for another stream by now, that of another thread, or one
-// made after it.
-std::optional<unsigned long long> DeviceIo::stream_id(const std::optional<CudaStream>& named) const {
-  unsigned long long id = 0;
-  if (!named || cuda_.StreamGetId == nullptr) {
-    return std::nullopt;
-  }
-  if (cuda_.StreamGetId(*named, &id) != 0) {
-    cuda_.GetLastError();
-    return std::nullopt;
-  }
-  return id;
-}
-
-bool DeviceIo::is_on_last_stream() const {
-  const std::optional<unsigned long long> id = stream_id(caller_stream());
-  return id && id == in_flight_id_;
-}
+DeviceIo::~DeviceIo() { (void)wait(); }
 
 Result<bool> DeviceIo::lies_on_device(const char* side, std::string_view name, const CallerMemory& memory) {
   std::optional<int> device = known_device_of(memory.data);
@@ -154,6 +87,11 @@ Result<bool> DeviceIo::lies_on_device(const char* side, std::string_view name, c
 }
 
 Status DeviceIo::stage(Place& place, std::size_t nbytes, std::string_view name) {
+  if (captured_) {
+    return invalid_argument("the caller's stream is being captured into a CUDA graph: got '" + std::string(name) +
+                            "', which the engine has a copy of, allowed inputs and outputs in device memory, of types "
+                            "that the engine has, that are not empty; give such ones, or end the capture");
+  }
   nbytes = std::max(nbytes, kSmallest);
   if (nbytes > place.staging.size()) {
     if (Status status = wait(); !status.ok()) {
@@ -311,29 +249,22 @@ Status DeviceIo::copy_back() {
   return {};
 }
 
-void DeviceIo::record_end() {
-  if (timed_event_ == nullptr && cuda_.EventCreateWithFlags(&timed_event_, 0) != 0) {
-    timed_event_ = nullptr;
-  }
-  end_recorded_ = timed_event_ != nullptr && cuda_.EventRecord(timed_event_, stream_) == 0;
-  if (end_recorded_) {
-    end_event_ = timed_event_;
-  } else {
-    cuda_.GetLastError();  // only the time is lost
-  }
-}
-
 Status DeviceIo::finish() {
+  if (captured_) {
+    return {};
+  }
   const bool early = named_ && !staged_;
   if (early && !end_recorded_) {
     end_event_ = in_flight_event_;
-    if (const int error = cuda_.EventRecord(end_event_, stream_); error != 0) {
+    if (const int error = cuda_.EventRecord(end_event_->get(), stream_); error != 0) {
       return cuda_.check(error, "recording the end of a call");  // the caller abandons, which drains the stream
     }
   }
   if (early) {
-    in_flight_ = true;
-    in_flight_id_ = stream_id_;
+    in_flight_ = {end_event_, stream_id_};
+    if (shared_) {
+      shared_->set_last(in_flight_);
+    }
     queued_ = false;
     return {};
   }
@@ -357,8 +288,13 @@ Status DeviceIo::widen(const Copy& copy) {
 Status DeviceIo::drain() {
   Status status = cuda_.check(cuda_.StreamSynchronize(stream_), "running the engine");
   queued_ = false;
-  // The stream was ordered behind what was in flight.
-  in_flight_ = in_flight_ && !status.ok();
+  if (status.ok()) {
+    // The stream was ordered behind what was in flight.
+    in_flight_.end = nullptr;
+    if (shared_) {
+      shared_->set_last({});
+    }
+  }
   return status;
 }
 
@@ -371,15 +307,6 @@ void DeviceIo::wait_for_queued() noexcept {
 void DeviceIo::abandon() noexcept {
   wait_for_queued();
   copies_.clear();
-}
-
-bool DeviceIo::is_done() {
-  if (in_flight_) {
-    const int error = cuda_.EventQuery(end_event_);
-    cuda_.ignore(error);  // "not ready" is one to CUDA
-    in_flight_ = error != 0;
-  }
-  return !in_flight_;
 }
 
 }  // namespace executorch_tensorrt

@@ -9,6 +9,8 @@
 
 #include "device/cuda.h"
 #include "device/device_buffer.h"
+#include "device/device_event.h"
+#include "device/shared_order.h"
 
 namespace executorch_tensorrt {
 
@@ -23,8 +25,11 @@ struct CallerMemory {
   std::size_t engine_nbytes() const { return narrowed ? nbytes / 2 : nbytes; }
 };
 
-// One call at a time: begin(), the inputs and outputs, the engine's own work on stream(), copy_back(), finish(); or
-// abandon(), wherever it failed. The engine's device is current meanwhile.
+// One call at a time: take_stream(), begin(), the inputs and outputs, the engine's own work on stream(), copy_back(),
+// finish(); or abandon(), wherever it failed. The engine's device is current meanwhile.
+//
+// A stream that the caller captures is not ordered, waited for or marked with events: the work is not done now, but
+// whenever his graph runs. All that the graph uses has to be where it stays, so nothing is staged.
 class DeviceIo {
  public:
   static Result<std::unique_ptr<DeviceIo>> create(int device, std::size_t num_inputs, std::size_t num_outputs);
@@ -38,9 +43,16 @@ class DeviceIo {
   // Until no work of earlier calls is under way.
   Status wait();
 
-  // Takes the caller's stream, else the thread's own, and orders it behind earlier calls.
-  Status begin();
+  // Calls use memory that other engines use as well: they are ordered behind theirs.
+  void share(std::shared_ptr<SharedOrder> order) { shared_ = std::move(order); }
+
+  // Takes the caller's stream, else the thread's own.
+  Status take_stream();
   CudaStream stream() const { return stream_; }
+  bool is_captured() const { return captured_; }
+
+  // Orders the stream behind earlier calls.
+  Status begin();
 
   // The device address to give to the engine. Memory on the host is copied to the device.
   Result<void*> input(std::size_t index, std::string_view name, const CallerMemory& memory);
@@ -53,9 +65,6 @@ class DeviceIo {
   Result<void*> fix_input(std::size_t index, std::string_view name, std::size_t nbytes);
   Result<void*> fix_output(std::size_t index, std::string_view name, void* data, std::size_t nbytes);
 
-  // Where input `index` of this call lies on the device.
-  void* input_address(std::size_t index) const { return inputs_[index].address; }
-
   // The engine updates input `index` in place: memory on the host gets the new value, too.
   void updates_input(std::size_t index, const CallerMemory& memory);
 
@@ -63,7 +72,7 @@ class DeviceIo {
   Status copy(const CallerMemory& to, const void* from);
 
   // The engine was asked to work: what fails from here on leaves work behind.
-  void enqueued() { queued_ = true; }
+  void enqueued() { queued_ = !captured_; }
 
   Status copy_back();
 
@@ -80,8 +89,8 @@ class DeviceIo {
 
   // Whether the last call's work is known to be done. Does not wait.
   bool is_done();
-  bool returned_early() const { return in_flight_; }
-  CudaEvent end_event() const { return end_event_; }
+  bool returned_early() const { return in_flight_.end != nullptr; }
+  CudaEvent end_event() const { return end_event_ ? end_event_->get() : nullptr; }
 
   // Whether a call now would go on the stream on which the last call returned early, which lives then.
   bool is_on_last_stream() const;
@@ -105,6 +114,7 @@ class DeviceIo {
   Result<bool> lies_on_device(const char* side, std::string_view name, const CallerMemory& memory);
   Status stage(Place& place, std::size_t nbytes, std::string_view name);
   Status narrow_input(Place& place, std::string_view name, const CallerMemory& memory, bool on_device);
+  Status order_behind(const WorkInFlight& work);
   Status queue(int error, const char* what);
   Status widen(const Copy& copy);
   Status drain();
@@ -116,18 +126,19 @@ class DeviceIo {
   std::vector<Copy> copies_;  // of this call, back to the host
 
   CudaStream stream_ = nullptr;
-  bool named_ = false;   // the caller named the stream
+  bool named_ = false;  // the caller named the stream
+  bool captured_ = false;
   bool queued_ = false;  // this call has left work on the stream
   bool end_recorded_ = false;
   bool staged_ = false;  // the host's memory takes part in this call
   std::size_t staged_bytes_ = 0;
 
-  CudaEvent in_flight_event_ = nullptr;
-  CudaEvent timed_event_ = nullptr;              // in its place for calls that are timed, which costs more
-  CudaEvent end_event_ = nullptr;                // that of the last call that was recorded, one of these
-  std::optional<unsigned long long> stream_id_;  // where CUDA tells it
-  std::optional<unsigned long long> in_flight_id_;
-  bool in_flight_ = false;  // the event stands for a call's work
+  std::shared_ptr<DeviceEvent> in_flight_event_;
+  std::shared_ptr<DeviceEvent> timed_event_;     // in its place for calls that are timed, which costs more
+  std::shared_ptr<DeviceEvent> end_event_;       // that of the last call that was recorded, one of these
+  std::optional<unsigned long long> stream_id_;  // of this call
+  WorkInFlight in_flight_;                       // of the last call
+  std::shared_ptr<SharedOrder> shared_;          // null unless there is shared memory
 };
 
 }  // namespace executorch_tensorrt

@@ -62,6 +62,10 @@ class Engine {
   // How often memory that contexts use has moved: what was recorded of their work before is stale.
   virtual std::size_t memory_moves() const { return 0; }
 
+  // What was recorded of contexts' work is the caller's: the memory that they use now stays as long as the engine, also
+  // when they get other.
+  virtual void keep_memory() {}
+
   // Contexts share one block of activation memory: one of them runs at a time, and none while this is called. They must
   // not outlive the engine.
   virtual Result<std::unique_ptr<ExecutionContext>> create_context(std::size_t profile, bool collect_layers) = 0;

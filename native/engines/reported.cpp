@@ -26,6 +26,19 @@ Status check_aliased_types(const EngineMetadata& metadata, bool narrows_int64) {
   return {};
 }
 
+Status check_owned_types(const EngineMetadata& metadata) {
+  const std::vector<OwnedBuffer> none;
+  for (const OwnedBuffer& owned : metadata.record ? metadata.record->state : none) {
+    const ScalarType input = metadata.inputs[owned.input].dtype;
+    const ScalarType output = owned.output ? metadata.outputs[*owned.output].dtype : input;
+    if (output != input) {
+      return invalid_program("buffer '" + owned.name + "' has an output of another dtype: got " +
+                             std::string(to_string(output)) + ", allowed " + std::string(to_string(input)));
+    }
+  }
+  return {};
+}
+
 }  // namespace
 
 Status take_over_reported(const Engine& engine, EngineMetadata& metadata) {
@@ -58,7 +71,8 @@ Status take_over_reported(const Engine& engine, EngineMetadata& metadata) {
                              std::string(to_string(binding.dtype)));
     }
   }
-  return check_aliased_types(metadata, engine.narrows_int64());
+  Status status = check_aliased_types(metadata, engine.narrows_int64());
+  return status.ok() ? check_owned_types(metadata) : status;
 }
 
 }  // namespace executorch_tensorrt

@@ -18,15 +18,18 @@ constexpr std::size_t kMaxDigits = 9;  // fits every integer type here
 constexpr char kUsage[] = "Usage: etrt_runner [OPTIONS] PROGRAM\n";
 constexpr char kAbout[] =
     "\n"
-    "Run a method of a .pte program and print the optimization profile of each engine, and times.\n"
+    "Run a method of a .pte program and print the optimization profile of each\n"
+    "engine, and times.\n"
     "\n"
-    "Give one --input per method input, in order: .npy files. Give the method's inputs again for further calls with\n"
-    "other shapes: the sets take turns, and so do the requests of a list such as\n"
-    "'--optimization-profile 1,0,0,auto'.\n"
+    "Give one --input per method input, in order: .npy files. Give the method's\n"
+    "inputs again for further calls with other shapes: the sets take turns, and so\n"
+    "do the requests of a list such as '--optimization-profile 1,0,0,auto'.\n"
     "\n"
-    "  etrt_runner model.pte --input prompt.npy --input token.npy --optimization-profile 1,0 --iterations 100\n"
+    "  etrt_runner model.pte --input prompt.npy --input token.npy \\\n"
+    "    --optimization-profile 1,0 --iterations 100\n"
     "\n"
-    "Exit codes: 0 success; 2 a mistake in what was given (file, input, option), told in one line; 1 another failure.\n"
+    "Exit codes: 0 success; 2 a mistake in what was given (file, input, option),\n"
+    "told in one line; 1 another failure.\n"
     "\n"
     "Options:\n";
 
@@ -114,7 +117,7 @@ enum : int { kHelp = kNumOptions, kVersion, kFirst = 256 };  // past the charact
 void print_help() {
   std::printf("%s%s", kUsage, kAbout);
   const auto print = [](const std::string& option, const char* help) {
-    std::printf("  %-38s %s\n", option.c_str(), help);
+    std::printf("  %s\n      %s\n", option.c_str(), help);
   };
   for (const Option& option : kOptions) {
     print(std::string("--") + option.name + (option.value != nullptr ? std::string(" ") + option.value : ""),

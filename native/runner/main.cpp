@@ -98,9 +98,21 @@ void run(const Arguments& arguments) {
   }
 }
 
+// A message, with the option in place of what C++ and Python have for it.
+std::string with_options(std::string text) {
+  const std::string guard = "use OptimizationProfileGuard(";
+  const std::string automatic = ") or automatic selection";
+  const std::size_t begin = text.find(guard);
+  const std::size_t end = text.find(automatic, begin);
+  if (begin != std::string::npos && end != std::string::npos) {
+    text.replace(end, automatic.size(), " or auto").replace(begin, guard.size(), "use --optimization-profile ");
+  }
+  return text;
+}
+
 // One line without control characters, whatever names a message holds.
 int tell(const char* message, const char* more, int code) {
-  std::string line = std::string("etrt_runner: ") + message + more;
+  std::string line = "etrt_runner: " + with_options(message) + more;
   for (char& c : line) {
     c = static_cast<unsigned char>(c) < 0x20 || c == 0x7f ? ' ' : c;
   }

@@ -23,7 +23,7 @@ struct Report {
 
 std::string report_text(const Report& report);
 
-// One object; docs/guide/native.md describes it.
+// One object; docs/reference/commands.md describes it.
 std::string report_json(const Report& report);
 
 }  // namespace executorch_tensorrt

@@ -8,7 +8,7 @@ Status BoundContext::set_input_shapes(const std::vector<Shape>& shapes) {
       continue;
     }
     // Shapes that were set in part do not fit what was inferred before.
-    inferred_ = inferred_ && shapes[i] == shapes_[i];
+    inferred_ = has_run_ = false;
     if (Status status = context_->set_input_shape(i, shapes[i]); !status.ok()) {
       return status;
     }
@@ -25,6 +25,13 @@ Status BoundContext::set_input_shapes(const std::vector<Shape>& shapes) {
   }
   inferred_ = true;
   return {};
+}
+
+Status BoundContext::enqueue(void* stream, bool collect_layers) {
+  has_run_ = false;
+  Status status = context_->enqueue(stream, collect_layers);
+  has_run_ = status.ok();
+  return status;
 }
 
 Status BoundContext::set_input_address(std::size_t input, const void* data) {

@@ -23,7 +23,16 @@ class BoundContext {
   Status set_input_address(std::size_t input, const void* data);
   Status set_output_address(std::size_t output, void* data, std::size_t nbytes);
 
-  Status enqueue(void* stream, bool collect_layers) { return context_->enqueue(stream, collect_layers); }
+  Status enqueue(void* stream, bool collect_layers);
+  // Whether its last call succeeded, with these shapes, which are set.
+  bool has_run_with(const std::vector<Shape>& shapes) const { return has_run_ && shapes == shapes_; }
+  // It has other memory since.
+  void forget_run() { has_run_ = false; }
+
+  // A graph of the caller's uses it from now on.
+  void set_captured() { is_captured_ = true; }
+  bool is_captured() const { return is_captured_; }
+
   Status take_layers(LayerRecords& layers) { return context_->take_layers(layers); }
 
  private:
@@ -36,6 +45,8 @@ class BoundContext {
   std::unique_ptr<ExecutionContext> context_;
   std::vector<Shape> shapes_;
   bool inferred_ = false;
+  bool has_run_ = false;
+  bool is_captured_ = false;
   std::vector<Shape> output_shapes_;
   std::vector<const void*> input_addresses_;
   std::vector<Output> outputs_;

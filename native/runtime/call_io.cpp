@@ -47,15 +47,15 @@ Status CallIo::collect_input_shapes(std::vector<Shape>& shapes) const {
                             std::to_string(metadata_.num_arguments) + " (inputs, then outputs)");
   }
   for (std::size_t i = 0; i < metadata_.inputs.size(); ++i) {
-    if (engine_.owned[i] != nullptr) {
-      shapes[i] = engine_.owned[i]->shape;
+    if (engine_.owned_inputs[i] != nullptr) {
+      shapes[i] = engine_.owned_inputs[i]->shape;
       continue;
     }
     const EValue& value = *args_[*metadata_.inputs[i].argument];
     if (Status status = check_argument(value, metadata_.inputs[i], "input"); !status.ok()) {
       return status;
     }
-    shapes[i] = make_shape(value.toTensor().sizes());
+    set_dims(shapes[i], value.toTensor().sizes());
   }
   for (const Binding& output : metadata_.outputs) {
     if (!output.argument) {
@@ -73,8 +73,8 @@ CallIo::Memory CallIo::memory_of(const Tensor& tensor) const {
 }
 
 CallIo::Memory CallIo::input_memory(std::size_t input) const {
-  if (const EngineBuffer* owned = engine_.owned[input]; owned != nullptr) {
-    return {owned->data(), owned->nbytes, false};
+  if (const EngineBuffer* owned = engine_.owned_inputs[input]; owned != nullptr) {
+    return {owned->memory->value(), owned->nbytes, false};
   }
   return memory_of(tensor(*metadata_.inputs[input].argument));
 }
@@ -83,23 +83,49 @@ CallerMemory CallIo::caller_memory(const Memory& memory, const Binding& binding)
   return {memory.data, memory.nbytes, memory.on_device, engine_.narrows_int64 && binding.dtype == ScalarType::kInt64};
 }
 
+// What the engine has of an argument. Buffers that it owns are as it has them.
+std::size_t CallIo::engine_nbytes(std::size_t input) const {
+  return caller_memory(input_memory(input), metadata_.inputs[input]).engine_nbytes();
+}
+
+Status CallIo::check_captured() const {
+  for (std::size_t o = 0; o < metadata_.outputs.size(); ++o) {
+    const Binding& output = metadata_.outputs[o];
+    const bool moves = output.aliased_input && output.argument &&
+                       memory_of(tensor(*output.argument)).data != input_memory(*output.aliased_input).data;
+    if (engine_.owned_outputs[o] != nullptr || moves) {
+      return invalid_argument("the caller's stream is being captured into a CUDA graph: got output '" + output.name +
+                              "', the next value of an input in other memory, allowed none; end the capture before "
+                              "the call, or let use_cuda_graphs replay it");
+    }
+  }
+  return {};
+}
+
+Result<const void*> CallIo::place_input(std::size_t i) {
+  const Binding& input = metadata_.inputs[i];
+  const Memory memory = input_memory(i);
+  if (memory.data == nullptr && memory.nbytes > 0) {
+    return invalid_argument("input '" + input.name + "' has no memory: set it before the call");
+  }
+  if (!engine_.device || engine_.owned_inputs[i] != nullptr) {
+    return static_cast<const void*>(memory.data);
+  }
+  const Result<void*> on_device = engine_.device->input(i, input.name, caller_memory(memory, input));
+  if (!on_device.ok()) {
+    return on_device.status();
+  }
+  return static_cast<const void*>(*on_device);
+}
+
 Status CallIo::place_inputs() {
   engine_.addresses.clear();
   for (std::size_t i = 0; i < metadata_.inputs.size(); ++i) {
-    const Binding& input = metadata_.inputs[i];
-    const Memory memory = input_memory(i);
-    if (memory.data == nullptr && memory.nbytes > 0) {
-      return invalid_argument("input '" + input.name + "' has no memory: set it before the call");
+    const Result<const void*> address = place_input(i);
+    if (!address.ok()) {
+      return address.status();
     }
-    const void* address = memory.data;
-    if (engine_.device) {
-      const Result<void*> on_device = engine_.device->input(i, input.name, caller_memory(memory, input));
-      if (!on_device.ok()) {
-        return on_device.status();
-      }
-      address = *on_device;
-    }
-    engine_.addresses.push_back(address);
+    engine_.addresses.push_back(*address);
   }
   return {};
 }
@@ -141,36 +167,49 @@ Result<CallIo::Memory> CallIo::output_memory(std::size_t o, const Shape& shape) 
   return memory;
 }
 
+Result<CallIo::Memory> CallIo::place_output(std::size_t o, const Shape& shape, const std::vector<Shape>& input_shapes) {
+  const Binding& output = metadata_.outputs[o];
+  if (const EngineBuffer* owned = engine_.owned_outputs[o]; owned != nullptr) {
+    if (shape != owned->shape) {
+      return invalid_argument("output '" + output.name + "' is a buffer's next value of another shape: got " +
+                              to_string(shape) + ", allowed " + to_string(owned->shape));
+    }
+    return Memory{owned->memory->next(), owned->nbytes, false};
+  }
+  Result<Memory> memory = output_memory(o, shape);
+  if (!memory.ok()) {
+    return memory;
+  }
+  if (output.aliased_input) {
+    if (Status status = check_alias(o, shape, input_shapes); !status.ok()) {
+      return status;
+    }
+    void* const address = const_cast<void*>(engine_.addresses[*output.aliased_input]);
+    return Memory{address, input_memory(*output.aliased_input).nbytes, false};
+  }
+  if (engine_.device) {
+    const CallerMemory caller = caller_memory(*memory, output);
+    const Result<void*> on_device = engine_.device->output(o, output.name, caller);
+    if (!on_device.ok()) {
+      return on_device.status();
+    }
+    return Memory{*on_device, caller.engine_nbytes(), true};
+  }
+  return memory;
+}
+
 Status CallIo::place_outputs(const std::vector<Shape>& shapes, const std::vector<Shape>& input_shapes) {
   engine_.output_sizes.clear();
   if (Status status = resize_outputs(shapes); !status.ok()) {
     return status;
   }
   for (std::size_t o = 0; o < metadata_.outputs.size(); ++o) {
-    const Binding& output = metadata_.outputs[o];
-    const Result<Memory> own = output_memory(o, shapes[o]);
-    if (!own.ok()) {
-      return own.status();
+    const Result<Memory> memory = place_output(o, shapes[o], input_shapes);
+    if (!memory.ok()) {
+      return memory.status();
     }
-    Memory memory = *own;
-    if (output.aliased_input) {
-      if (Status status = check_alias(o, shapes[o], input_shapes); !status.ok()) {
-        return status;
-      }
-      memory = input_memory(*output.aliased_input);
-    }
-    if (engine_.device) {
-      const CallerMemory caller = caller_memory(memory, output);
-      const Result<void*> on_device = output.aliased_input ? engine_.device->input_address(*output.aliased_input)
-                                                           : engine_.device->output(o, output.name, caller);
-      if (!on_device.ok()) {
-        return on_device.status();
-      }
-      memory.data = *on_device;
-      memory.nbytes = caller.engine_nbytes();
-    }
-    engine_.addresses.push_back(memory.data);
-    engine_.output_sizes.push_back(memory.nbytes);
+    engine_.addresses.push_back(memory->data);
+    engine_.output_sizes.push_back(memory->nbytes);
   }
   return {};
 }
@@ -179,23 +218,28 @@ Status CallIo::fix_addresses() {
   const std::size_t num_inputs = metadata_.inputs.size();
   std::size_t total = 0;
   for (std::size_t i = 0; i < num_inputs; ++i) {
-    total += caller_memory(input_memory(i), metadata_.inputs[i]).engine_nbytes();
+    total += engine_.owned_inputs[i] == nullptr ? engine_nbytes(i) : 0;
   }
   for (std::size_t o = 0; o < metadata_.outputs.size(); ++o) {
-    total += engine_.output_sizes[o];
+    total += engine_.owned_outputs[o] == nullptr ? engine_.output_sizes[o] : 0;
   }
   if (total > kMostFixedBytes || !metadata_.aliased_io.empty()) {
     return {};
   }
   for (std::size_t i = 0; i < num_inputs; ++i) {
-    const std::size_t nbytes = caller_memory(input_memory(i), metadata_.inputs[i]).engine_nbytes();
-    const Result<void*> fixed = engine_.device->fix_input(i, metadata_.inputs[i].name, nbytes);
+    if (engine_.owned_inputs[i] != nullptr) {
+      continue;
+    }
+    const Result<void*> fixed = engine_.device->fix_input(i, metadata_.inputs[i].name, engine_nbytes(i));
     if (!fixed.ok()) {
       return fixed.status();
     }
     engine_.addresses[i] = *fixed;
   }
   for (std::size_t o = 0; o < metadata_.outputs.size(); ++o) {
+    if (engine_.owned_outputs[o] != nullptr) {
+      continue;
+    }
     const void*& address = engine_.addresses[num_inputs + o];
     const Result<void*> fixed =
         engine_.device->fix_output(o, metadata_.outputs[o].name, const_cast<void*>(address), engine_.output_sizes[o]);
@@ -228,9 +272,10 @@ Status CallIo::bring_back() {
     if (!output.aliased_input) {
       continue;
     }
-    const Memory updated = input_memory(*output.aliased_input);
-    if (engine_.device) {
-      engine_.device->updates_input(*output.aliased_input, caller_memory(updated, output));
+    const std::size_t input = *output.aliased_input;
+    const Memory updated = input_memory(input);
+    if (engine_.device && engine_.owned_inputs[input] == nullptr) {
+      engine_.device->updates_input(input, caller_memory(updated, output));
     }
     if (!output.argument) {
       continue;
@@ -243,8 +288,7 @@ Status CallIo::bring_back() {
       std::memcpy(own.data, updated.data, own.nbytes);
       continue;
     }
-    const void* from = engine_.device->input_address(*output.aliased_input);
-    if (Status status = engine_.device->copy(caller_memory(own, output), from); !status.ok()) {
+    if (Status status = engine_.device->copy(caller_memory(own, output), engine_.addresses[input]); !status.ok()) {
       return status;
     }
   }

@@ -17,8 +17,9 @@ namespace executorch_tensorrt {
 // What the calls of one engine have in common.
 struct EngineIo {
   const EngineMetadata& metadata;
-  std::vector<EngineBuffer*> owned{};  // by input, null where the input is an argument
-  std::unique_ptr<DeviceIo> device;    // null for an engine on the host
+  std::vector<EngineBuffer*> owned_inputs{};   // null where the input is an argument
+  std::vector<EngineBuffer*> owned_outputs{};  // those that are not written in place; null elsewhere
+  std::unique_ptr<DeviceIo> device{};          // null for an engine on the host
   bool narrows_int64 = false;
   // Of the call under way: inputs, then outputs.
   std::vector<const void*> addresses{};
@@ -33,6 +34,9 @@ class CallIo {
 
   // Checks number, kind, dtype and dim order of all arguments; writes nothing.
   Status collect_input_shapes(std::vector<Shape>& shapes) const;
+
+  // That nothing of this call moves when it is over: neither buffers nor outputs in two places.
+  Status check_captured() const;
 
   // Sees where inputs lie, and stages them.
   Status place_inputs();
@@ -63,9 +67,12 @@ class CallIo {
   Memory memory_of(const executorch::aten::Tensor& tensor) const;
   Memory input_memory(std::size_t input) const;
   CallerMemory caller_memory(const Memory& memory, const Binding& binding) const;
+  std::size_t engine_nbytes(std::size_t input) const;
+  Result<const void*> place_input(std::size_t input);
   Status resize_outputs(const std::vector<Shape>& shapes);
   Status check_alias(std::size_t output, const Shape& shape, const std::vector<Shape>& input_shapes) const;
   Result<Memory> output_memory(std::size_t output, const Shape& shape) const;
+  Result<Memory> place_output(std::size_t output, const Shape& shape, const std::vector<Shape>& input_shapes);
 
   EngineIo& engine_;
   const EngineMetadata& metadata_;

@@ -126,7 +126,11 @@ Status CheckedModule::load_method(const MethodInfo& info, std::vector<BackendOpt
   }
   if (error != Error::Ok) {
     memory_->free(info.name);
-    return status_of("method '" + info.name + "' does not load", error);
+    const std::string why = error == Error::OperatorMissing
+                                ? ": an operator has no kernel in this process, which ExecuTorch's log names; load a "
+                                  "library that has one, or export the model without it"
+                                : "";
+    return status_of("method '" + info.name + "' does not load" + why, error);
   }
   auto values = MethodValues::create(module_->method(info.name), info);
   if (!values.ok()) {
@@ -153,6 +157,11 @@ Result<std::vector<EValue>> CheckedModule::execute(const MethodInfo& info, std::
   }
   const auto failed = [&](Error error) { return status_of("method '" + info.name + "' failed", error); };
   auto result = module_->execute(info.name, inputs);
+  if (result.error() == Error::InvalidArgument) {
+    if (Status status = values_.at(info.name)->check_constants("method '" + info.name + "'", inputs); !status.ok()) {
+      return status;
+    }
+  }
   if (!result.ok()) {
     return failed(result.error());
   }

@@ -6,7 +6,6 @@
 
 #include "engines/registry.h"
 #include "engines/reported.h"
-#include "runtime/layer_events.h"
 #include "runtime/selection_collector.h"
 
 namespace executorch_tensorrt {
@@ -37,6 +36,25 @@ class EngineCalls::DeviceWork {
   std::size_t profile_;
 };
 
+// The context of a call that is queued: of no more use unless it is kept, also where something is thrown.
+class EngineCalls::ContextAtWork {
+ public:
+  ContextAtWork(EngineCalls& calls, std::size_t profile) : calls_(&calls), profile_(profile) {}
+  ~ContextAtWork() {
+    if (calls_ != nullptr) {
+      calls_->end_context(profile_);
+    }
+  }
+  ContextAtWork(const ContextAtWork&) = delete;
+  ContextAtWork& operator=(const ContextAtWork&) = delete;
+
+  void keep() { calls_ = nullptr; }
+
+ private:
+  EngineCalls* calls_;
+  std::size_t profile_;
+};
+
 EngineCalls::~EngineCalls() {
   if (!io_.device) {
     return;
@@ -45,6 +63,7 @@ EngineCalls::~EngineCalls() {
   (void)io_.device->wait();
   graphs_.reset();
   contexts_.clear();
+  kept_.clear();
   engine_.reset();
   clock_.reset();
   io_.device.reset();
@@ -60,7 +79,8 @@ Status EngineCalls::load(const BlobView& blob, EngineMetadata& metadata, const D
     return status;
   }
   default_request_ = options.default_request;
-  io_.owned.resize(metadata.inputs.size());
+  io_.owned_inputs.resize(metadata.inputs.size());
+  io_.owned_outputs.resize(metadata.outputs.size());
   contexts_.resize(engine_->profiles().num_profiles());
   input_shapes_.resize(metadata.inputs.size());
   const std::optional<int> device = engine_->device();
@@ -85,6 +105,23 @@ Status EngineCalls::load(const BlobView& blob, EngineMetadata& metadata, const D
   return {};
 }
 
+void EngineCalls::use_buffers(const std::vector<OwnedBuffer>& owned, const std::vector<EngineBuffer*>& buffers) {
+  for (std::size_t k = 0; k < owned.size(); ++k) {
+    io_.owned_inputs[owned[k].input] = buffers[k];
+    if (owned[k].output) {
+      io_.owned_outputs[*owned[k].output] = buffers[k];
+    }
+  }
+}
+
+void EngineCalls::advance_buffers() noexcept {
+  for (EngineBuffer* buffer : io_.owned_outputs) {
+    if (buffer != nullptr) {
+      buffer->memory->advance();
+    }
+  }
+}
+
 void EngineCalls::collect_layers(bool collect) {
   if (std::exchange(collects_layers_, collect) == collect) {
     return;
@@ -95,8 +132,8 @@ void EngineCalls::collect_layers(bool collect) {
   if (graphs_) {
     graphs_->forget_all();
   }
-  for (auto& context : contexts_) {
-    context.reset();
+  for (std::size_t profile = 0; profile < contexts_.size(); ++profile) {
+    end_context(profile);
   }
 }
 
@@ -124,41 +161,15 @@ Status EngineCalls::run_steps(EngineCall& call) {
   return call.has_layers ? take_layers(call) : Status();
 }
 
-Status EngineCalls::take_layers(EngineCall& call) {
-  LayerRecords layers;
-  if (Status status = call.context->take_layers(layers); !status.ok()) {
-    return status;
-  }
-  arrange_layers(layers, call.enqueue_start);
-  if (call.trace.tracer != nullptr) {
-    call.layers_dropped = log_layers(*call.trace.tracer, layers);
-  }
-  if (call.trace.record != nullptr) {
-    call.trace.record->layers = std::move(layers);
-  }
-  return {};
-}
-
-// TensorRT reports layers with the help of the stream that they ran on, so they are lost unless this thread's calls
-// still go there.
-EngineCalls::EarlyTimes EngineCalls::take_early_times(const CallRecord& record, bool has_layers) {
-  EarlyTimes times;
-  if (!io_.device->is_done()) {
-    return times;
-  }
-  times.device_ns = clock_->take_ns(io_.device->end_event());
-  const std::unique_ptr<BoundContext>& context = contexts_[record.profile];
-  if (has_layers && context && io_.device->is_on_last_stream() && context->take_layers(times.layers).ok()) {
-    arrange_layers(times.layers, record.enqueue_start);
-  }
-  return times;
-}
-
 Status EngineCalls::run_phases(EngineCall& call) {
   const TraceTarget trace = call.at(ProfileLevel::kPhases);
   {
     EventScope event(trace, "torchtrt.input_binding");
     if (Status status = select(call); !status.ok()) {
+      return status;
+    }
+    call.captured = is_captured();
+    if (Status status = call.captured ? check_captured(call) : Status(); !status.ok()) {
       return status;
     }
     if (Status status = io_.device ? io_.device->begin() : Status(); !status.ok()) {
@@ -210,8 +221,7 @@ Status EngineCalls::select(EngineCall& call) {
     return profile.status();
   }
   call.profile = *profile;
-  const auto& record = io_.metadata.record;
-  SelectionCollector::record(record ? record->engine_id : std::string(), call.profile);
+  SelectionCollector::record(io_.metadata, call.profile);
   return {};
 }
 
@@ -222,13 +232,26 @@ Status EngineCalls::use_context(EngineCall& call) {
       return made.status();
     }
     contexts_[call.profile] = std::move(*made);
-    if (graphs_ && engine_->memory_moves() != memory_moves_) {
-      graphs_->forget_all();
-      memory_moves_ = engine_->memory_moves();
-    }
+    forget_moved();
   }
   call.context = contexts_[call.profile].get();
   return {};
+}
+
+// When all contexts have got other memory: what was recorded of their work is stale.
+void EngineCalls::forget_moved() {
+  const std::size_t moves = engine_->memory_moves();
+  if (std::exchange(memory_moves_, moves) == moves) {
+    return;
+  }
+  if (graphs_) {
+    graphs_->forget_all();
+  }
+  for (const std::unique_ptr<BoundContext>& context : contexts_) {
+    if (context) {
+      context->forget_run();
+    }
+  }
 }
 
 Result<std::unique_ptr<BoundContext>> EngineCalls::make_context(std::size_t profile) {
@@ -245,7 +268,7 @@ Result<std::unique_ptr<BoundContext>> EngineCalls::make_context(std::size_t prof
 }
 
 Status EngineCalls::infer_output_shapes(EngineCall& call) {
-  call.use_graphs = graphs_ != nullptr && !collects_layers_;
+  call.use_graphs = graphs_ != nullptr && !collects_layers_ && !call.captured && !std::exchange(enqueue_next_, false);
   call.output_shapes = call.use_graphs ? graphs_->output_shapes(call.profile, input_shapes_) : nullptr;
   if (call.output_shapes != nullptr) {
     return {};
@@ -293,10 +316,6 @@ Status EngineCalls::find_graph(EngineCall& call) {
   return {};
 }
 
-bool EngineCalls::is_timed(const EngineCall& call) const {
-  return clock_ != nullptr && call.at(ProfileLevel::kPhases).active();
-}
-
 Status EngineCalls::enqueue(EngineCall& call) {
   call.has_layers = call.at(ProfileLevel::kLayers).active();
   if (is_timed(call)) {
@@ -330,19 +349,21 @@ Status EngineCalls::do_work(EngineCall& call) {
 }
 
 Status EngineCalls::queue_work(EngineCall& call) {
-  // Out of its place until it has succeeded: a context that failed or threw is not used again.
-  std::unique_ptr<BoundContext> context = std::move(contexts_[call.profile]);
+  if (call.captured) {
+    keep_for_caller(call);
+  }
+  ContextAtWork context(*this, call.profile);
   DeviceWork work(io_.device.get(), graphs_.get(), call.profile);  // over before the context ends
   DeviceIo* const device = io_.device.get();
   if (device != nullptr) {
     device->enqueued();
   }
-  Status status = context->enqueue(device != nullptr ? device->stream() : nullptr, call.has_layers);
+  Status status = call.context->enqueue(device != nullptr ? device->stream() : nullptr, call.has_layers);
   if (!status.ok()) {
     return status;
   }
   work.keep();
-  contexts_[call.profile] = std::move(context);
+  context.keep();
   return {};
 }
 
@@ -355,7 +376,7 @@ void EngineCalls::capture(EngineCall& call) {
   }
   failures_.warn("calls are not replayed from now on: " + status.message());
   io_.device->wait_for_queued();  // before the context, which may be of no more use, ends
-  contexts_[call.profile].reset();
+  end_context(call.profile);
   graphs_.reset();
 }
 

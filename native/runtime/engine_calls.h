@@ -40,6 +40,7 @@ struct EngineCall {
   std::size_t layers_dropped = 0;
   std::optional<std::uint64_t> device_ns{};
   bool returned_early = false;
+  bool captured = false;  // into a graph of the caller's
 
   // What events of this level go to: nothing, unless it is traced.
   TraceTarget at(ProfileLevel event) const { return level >= event ? trace : TraceTarget{}; }
@@ -48,7 +49,7 @@ struct EngineCall {
 class EngineCalls {
  public:
   // Both outlive this.
-  EngineCalls(const EngineMetadata& metadata, FailureLog& failures) : failures_(failures), io_{metadata, {}, nullptr} {}
+  EngineCalls(const EngineMetadata& metadata, FailureLog& failures) : failures_(failures), io_{metadata} {}
 
   // Waits for work on a device.
   ~EngineCalls();
@@ -57,12 +58,21 @@ class EngineCalls {
   Status load(const BlobView& blob, EngineMetadata& metadata, const DelegateOptions& options);
 
   const Engine& engine() const { return *engine_; }
+
+  // The buffers that the engine owns, in the order of `owned`.
+  void use_buffers(const std::vector<OwnedBuffer>& owned, const std::vector<EngineBuffer*>& buffers);
+  // What a call has written of them counts from now on.
+  void advance_buffers() noexcept;
+
   EngineIo& io() { return io_; }
   const std::vector<Shape>& input_shapes() const { return input_shapes_; }
   std::size_t staged_bytes() const { return io_.device ? io_.device->staged_bytes() : 0; }
 
   // Null for an engine on the host. Whoever calls what follows makes the device current before.
-  const DeviceIo* device() const { return io_.device.get(); }
+  DeviceIo* device() const { return io_.device.get(); }
+
+  // Whether the call's stream is being captured by the caller.
+  bool is_captured() const { return io_.device && io_.device->is_captured(); }
 
   Status run(EngineCall& call);
 
@@ -85,10 +95,15 @@ class EngineCalls {
 
  private:
   class DeviceWork;
+  class ContextAtWork;
 
   Status run_steps(EngineCall& call);
   Status run_phases(EngineCall& call);
   Status select(EngineCall& call);
+  Status check_captured(const EngineCall& call);
+  void keep_for_caller(EngineCall& call);
+  void end_context(std::size_t profile) noexcept;
+  void forget_moved();
   Status use_context(EngineCall& call);
   Result<std::unique_ptr<BoundContext>> make_context(std::size_t profile);
   Status infer_output_shapes(EngineCall& call);
@@ -105,12 +120,14 @@ class EngineCalls {
   bool collects_layers_ = false;
   std::unique_ptr<Engine> engine_;
   std::vector<std::unique_ptr<BoundContext>> contexts_;  // by profile, made on first use; end before engine_
+  std::vector<std::unique_ptr<BoundContext>> kept_;      // for graphs of the caller's alone
   std::vector<Shape> input_shapes_;
   EngineIo io_;
   std::unique_ptr<DeviceClock> clock_;  // null for an engine on the host
   std::unique_ptr<GraphCache> graphs_;  // null unless they were asked for
   GraphKey graph_key_;                  // of the call under way
-  std::size_t memory_moves_ = 0;        // of the engine, when graphs_ was last in order
+  std::size_t memory_moves_ = 0;        // of the engine, when forget_moved() last looked
+  bool enqueue_next_ = false;           // the next call, so that the caller can capture its like
 };
 
 }  // namespace executorch_tensorrt

@@ -1,5 +1,6 @@
 #include "runtime/engine_handle.h"
 
+#include <cstring>
 #include <utility>
 
 #include "runtime/backend.h"
@@ -10,6 +11,31 @@
 namespace executorch_tensorrt {
 
 using executorch::runtime::EventTracer;
+
+namespace {
+
+// As an engine has a buffer of int64 whose TensorRT has none.
+Status narrow(WantedBuffer& buffer) {
+  constexpr std::size_t kWide = sizeof(std::int64_t);
+  std::string initial;
+  std::size_t at = 0;
+  for (; at + kWide <= buffer.initial.size(); at += kWide) {
+    std::int64_t wide = 0;
+    std::memcpy(&wide, buffer.initial.data() + at, kWide);
+    const auto narrowed = static_cast<std::int32_t>(wide);
+    if (narrowed != wide) {
+      return invalid_program("buffer '" + buffer.name + "' begins with " + std::to_string(wide) +
+                             ", allowed are numbers of 32 bits, since this TensorRT has no int64");
+    }
+    initial.append(reinterpret_cast<const char*>(&narrowed), sizeof(narrowed));
+  }
+  initial.append(buffer.initial, at);  // none, or the size will be wrong
+  buffer.dtype = ScalarType::kInt32;
+  buffer.initial = std::move(initial);
+  return {};
+}
+
+}  // namespace
 
 EngineHandle::EngineHandle(std::string method, EngineMetadata metadata, DelegateOptions options)
     : method_(std::move(method)),
@@ -63,22 +89,36 @@ Status EngineHandle::share_buffers() {
   }
   std::vector<WantedBuffer> wanted;
   for (const OwnedBuffer& owned : metadata_.record->state) {
-    Shape shape;
-    const InputRanges& ranges = calls_.engine().profiles().ranges(0, owned.input);
-    shape.resize(ranges.size());
-    for (std::size_t d = 0; d < shape.rank(); ++d) {
-      shape[d] = ranges[d].max;
+    wanted.push_back(wanted_buffer(owned));
+    const bool narrowed = calls_.engine().narrows_int64() && wanted.back().dtype == ScalarType::kInt64;
+    if (Status status = narrowed ? narrow(wanted.back()) : Status(); !status.ok()) {
+      return status;
     }
-    wanted.push_back({&owned, metadata_.inputs[owned.input].dtype, shape});
   }
   const Result<std::vector<EngineBuffer*>> buffers = buffers_->share(wanted);
   if (!buffers.ok()) {
     return buffers.status();
   }
-  for (std::size_t k = 0; k < wanted.size(); ++k) {
-    calls_.io().owned[wanted[k].owned->input] = (*buffers)[k];
+  calls_.use_buffers(metadata_.record->state, *buffers);
+  if (DeviceIo* device = calls_.device()) {
+    device->share(buffers_->order(device->device()));
   }
   return {};
+}
+
+WantedBuffer EngineHandle::wanted_buffer(const OwnedBuffer& owned) const {
+  WantedBuffer wanted;
+  wanted.name = owned.name;
+  wanted.dtype = metadata_.inputs[owned.input].dtype;
+  const InputRanges& ranges = calls_.engine().profiles().ranges(0, owned.input);
+  wanted.shape.resize(ranges.size());
+  for (std::size_t d = 0; d < wanted.shape.rank(); ++d) {
+    wanted.shape[d] = ranges[d].max;
+  }
+  wanted.initial = owned.initial;
+  wanted.device = calls_.engine().device();
+  wanted.updated_in_place = !owned.output;
+  return wanted;
 }
 
 // Changes nothing when it throws.
@@ -110,14 +150,20 @@ void EngineHandle::take_over_process_wide_profiling() {
 Status EngineHandle::execute(CallIo::Args args, EventTracer* tracer) {
   const std::lock_guard<std::mutex> lock(mutex_);
   std::optional<CudaDeviceScope> scope;
-  if (const DeviceIo* device = calls_.device()) {
+  if (DeviceIo* device = calls_.device()) {
     scope.emplace(device->cuda(), device->device());
-    if (!scope->status().ok()) {
-      return scope->status();
+    Status status = scope->status();
+    if (status.ok()) {
+      status = device->take_stream();
+    }
+    if (!status.ok()) {
+      return status;
     }
   }
-  settle_early_call();
-  take_over_process_wide_profiling();
+  if (!calls_.is_captured()) {  // what might wait, or end contexts, is left to the next call
+    settle_early_call();
+    take_over_process_wide_profiling();
+  }
   CallRecord record;
   if (sidecar_) {
     record.phases.reserve(8);  // all that a call adds, so that no event's end allocates
@@ -126,12 +172,12 @@ Status EngineHandle::execute(CallIo::Args args, EventTracer* tracer) {
     tracer = nullptr;
   }
   EngineCall call{profiling_.level, {tracer, sidecar_ ? &record : nullptr}, current_request(), {calls_.io(), args}};
+  std::unique_lock<std::mutex> buffers_lock;
+  if (buffers_) {
+    buffers_lock = std::unique_lock<std::mutex>(buffers_->mutex);
+  }
   Status status;
   {
-    std::unique_lock<std::mutex> buffers_lock;
-    if (buffers_) {
-      buffers_lock = std::unique_lock<std::mutex>(buffers_->mutex);
-    }
     EventScope event(call.at(ProfileLevel::kDelegate), "torchtrt.delegate");
     status = calls_.run(call);
     if (event.has_tracer()) {
@@ -139,12 +185,17 @@ Status EngineHandle::execute(CallIo::Args args, EventTracer* tracer) {
     }
   }
   early_device_ns_.reset();
-  keep_record(call, std::move(record), status);
+  record.number = num_calls_++;
+  if (sidecar_ || (call.returned_early && calls_.is_timed(call))) {
+    keep_record(call, std::move(record), status);
+  }
+  if (status.ok()) {
+    calls_.advance_buffers();  // last, so that a call that fails has not done it
+  }
   return status;
 }
 
 void EngineHandle::keep_record(EngineCall& call, CallRecord record, const Status& status) {
-  record.number = num_calls_++;
   record.profile = call.profile;
   record.ok = status.ok();
   record.layers_dropped = call.layers_dropped;
@@ -213,6 +264,9 @@ std::string EngineHandle::describe(const EngineCall& call) const {
   }
   if (call.returned_early) {
     text += ",\"returned_early\":true";
+  }
+  if (call.captured) {
+    text += ",\"captured\":true";
   }
   return text += "}";
 }

@@ -44,6 +44,7 @@ class EngineHandle {
 
   Status load(const BlobView& blob);
   Status share_buffers();
+  WantedBuffer wanted_buffer(const OwnedBuffer& owned) const;
   void apply_profiling(ProfilingSettings settings);
   void take_over_process_wide_profiling();
   void keep_record(EngineCall& call, CallRecord record, const Status& status);

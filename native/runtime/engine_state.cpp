@@ -1,9 +1,8 @@
 #include "executorch_tensorrt/engine_state.h"
 
-#include <algorithm>
-#include <cstring>
 #include <utility>
 
+#include "device/device_memory.h"
 #include "runtime/engine_buffers.h"
 
 namespace executorch_tensorrt {
@@ -35,68 +34,77 @@ Result<EngineBuffer*> find(EngineBuffers& buffers, const std::string& name, std:
   return &found->second;
 }
 
-// Applies `use` to the buffer; a mistake is reported after the mutex is free again.
+// Applies `use` to the buffer; a failure is reported after the mutex is free again.
 template <typename Use>
 Error with_buffer(EngineBuffers& buffers, const std::string& name, std::size_t nbytes, Use&& use) {
   Status status;
   {
     const std::lock_guard<std::mutex> lock(buffers.mutex);
     const Result<EngineBuffer*> buffer = find(buffers, name, nbytes);
-    if (buffer.ok()) {
-      use(**buffer);
-      return Error::Ok;
-    }
-    status = buffer.status();
+    status = buffer.ok() ? use(*(*buffer)->memory) : buffer.status();
   }
-  return buffers.failures.report(status);
+  return status.ok() ? Error::Ok : buffers.failures.report(status);
+}
+
+std::string place(const std::optional<int>& device) {
+  return device ? "on CUDA device " + std::to_string(*device) : "on the host";
 }
 
 }  // namespace
 
 std::shared_ptr<EngineBuffers> current_engine_buffers() { return thread_buffers; }
 
-void EngineBuffer::reset() {
-  if (initial.empty()) {
-    std::memset(data(), 0, nbytes);
-  } else {
-    std::memcpy(data(), initial.data(), nbytes);
-  }
-}
-
 Status EngineBuffers::check(const EngineBuffer& buffer, const WantedBuffer& wanted) {
-  if (buffer.dtype == wanted.dtype && buffer.shape == wanted.shape && buffer.initial == wanted.owned->initial) {
+  if (buffer.device != wanted.device) {
+    return invalid_program("buffer '" + wanted.name + "' is " + place(wanted.device) + " here and " +
+                           place(buffer.device) +
+                           " in a method loaded before; methods that share a state have their engines in one place");
+  }
+  if (buffer.dtype == wanted.dtype && buffer.shape == wanted.shape && buffer.initial == wanted.initial) {
     return {};
   }
-  return invalid_program("buffer '" + wanted.owned->name + "' is " + std::string(to_string(wanted.dtype)) + " " +
+  return invalid_program("buffer '" + wanted.name + "' is " + std::string(to_string(wanted.dtype)) + " " +
                          to_string(wanted.shape) + " here and " + std::string(to_string(buffer.dtype)) + " " +
                          to_string(buffer.shape) +
                          " in a method loaded before, or begins with another value; methods that share a state have "
                          "the same buffers");
 }
 
+Result<std::unique_ptr<BufferMemory>> EngineBuffers::make_memory(const EngineBuffer& buffer, const std::string& name) {
+  if (!buffer.device) {
+    return HostMemory::create(buffer.nbytes, name);
+  }
+  const Result<const Cuda*> cuda = Cuda::get();
+  if (!cuda.ok()) {
+    return cuda.status();
+  }
+  std::shared_ptr<SharedOrder>& order = orders_[*buffer.device];
+  if (!order) {
+    order = std::make_shared<SharedOrder>(**cuda, *buffer.device);
+  }
+  return DeviceMemory::create(order, buffer.nbytes, name);
+}
+
 Result<EngineBuffer> EngineBuffers::make(const WantedBuffer& wanted) {
-  const OwnedBuffer& owned = *wanted.owned;
-  EngineBuffer buffer;
-  buffer.dtype = wanted.dtype;
-  buffer.shape = wanted.shape;
+  EngineBuffer buffer{wanted.dtype, wanted.shape, 0, wanted.initial, wanted.device, nullptr};
   if (wanted.dtype == ScalarType::kUnknown) {
-    return invalid_program("buffer '" + owned.name + "' has no dtype, neither in the program nor by its engine");
+    return invalid_program("buffer '" + wanted.name + "' has no dtype, neither in the program nor by its engine");
   }
   if (!size_in_bytes(buffer.shape, element_size(buffer.dtype), buffer.nbytes)) {
-    return invalid_program("buffer '" + owned.name + "' has a size that no memory has: " + to_string(buffer.shape));
+    return invalid_program("buffer '" + wanted.name + "' has a size that no memory has: " + to_string(buffer.shape));
   }
-  if (!owned.initial.empty() && owned.initial.size() != buffer.nbytes) {
-    return invalid_program("buffer '" + owned.name + "' has an initial value of " +
-                           std::to_string(owned.initial.size()) + " bytes, wanted " + std::to_string(buffer.nbytes));
+  if (!wanted.initial.empty() && wanted.initial.size() != buffer.nbytes) {
+    return invalid_program("buffer '" + wanted.name + "' has an initial value of " +
+                           std::to_string(wanted.initial.size()) + " bytes, wanted " + std::to_string(buffer.nbytes));
   }
-  buffer.initial = owned.initial;
-  void* memory = ::operator new[](std::max<std::size_t>(buffer.nbytes, 1), EngineBuffer::kAlignment, std::nothrow);
-  if (memory == nullptr) {
-    return Status(StatusCode::kOutOfMemory,
-                  "no memory for buffer '" + owned.name + "' of " + std::to_string(buffer.nbytes) + " bytes");
+  Result<std::unique_ptr<BufferMemory>> memory = make_memory(buffer, wanted.name);
+  if (!memory.ok()) {
+    return memory.status();
   }
-  buffer.memory_.reset(static_cast<std::uint8_t*>(memory));
-  buffer.reset();
+  buffer.memory = std::move(*memory);
+  if (Status status = buffer.reset(); !status.ok()) {
+    return status;
+  }
   return buffer;
 }
 
@@ -105,18 +113,22 @@ Result<std::vector<EngineBuffer*>> EngineBuffers::share(const std::vector<Wanted
   std::map<std::string, EngineBuffer> made;
   std::vector<EngineBuffer*> shared;
   for (const WantedBuffer& want : wanted) {
-    if (const auto found = buffers.find(want.owned->name); found != buffers.end()) {
+    const auto found = buffers.find(want.name);
+    if (found != buffers.end()) {
       if (Status status = check(found->second, want); !status.ok()) {
         return status;
       }
       shared.push_back(&found->second);
-      continue;
+    } else {
+      Result<EngineBuffer> buffer = make(want);
+      if (!buffer.ok()) {
+        return buffer.status();
+      }
+      shared.push_back(&made.emplace(want.name, std::move(*buffer)).first->second);
     }
-    Result<EngineBuffer> buffer = make(want);
-    if (!buffer.ok()) {
-      return buffer.status();
+    if (Status status = want.updated_in_place ? Status() : shared.back()->memory->make_next(want.name); !status.ok()) {
+      return status;
     }
-    shared.push_back(&made.emplace(want.owned->name, std::move(*buffer)).first->second);
   }
   buffers.merge(made);  // moves the nodes, not the buffers
   return shared;
@@ -137,23 +149,24 @@ std::vector<EngineState::Buffer> EngineState::buffers() const {
   return out;
 }
 
-void EngineState::reset() {
-  const std::lock_guard<std::mutex> lock(buffers_->mutex);
-  for (auto& entry : buffers_->buffers) {
-    entry.second.reset();
+Error EngineState::reset() {
+  Status status;
+  {
+    const std::lock_guard<std::mutex> lock(buffers_->mutex);
+    for (auto& [name, buffer] : buffers_->buffers) {
+      Status own = buffer.reset();
+      status = status.ok() ? own : status;
+    }
   }
+  return status.ok() ? Error::Ok : buffers_->failures.report(status);
 }
 
 Error EngineState::read(const std::string& name, void* data, std::size_t nbytes) const {
-  return with_buffer(*buffers_, name, nbytes, [&](const EngineBuffer& buffer) {
-    std::copy_n(buffer.data(), nbytes, static_cast<std::uint8_t*>(data));
-  });
+  return with_buffer(*buffers_, name, nbytes, [&](BufferMemory& memory) { return memory.read(data); });
 }
 
 Error EngineState::write(const std::string& name, const void* data, std::size_t nbytes) {
-  return with_buffer(*buffers_, name, nbytes, [&](const EngineBuffer& buffer) {
-    std::copy_n(static_cast<const std::uint8_t*>(data), nbytes, buffer.data());
-  });
+  return with_buffer(*buffers_, name, nbytes, [&](BufferMemory& memory) { return memory.write(data); });
 }
 
 EngineStateGuard::EngineStateGuard(const EngineState& state)

@@ -4,6 +4,7 @@
 #include <executorch/runtime/core/event_tracer_hooks_delegate.h>
 #include <executorch/runtime/platform/platform.h>
 
+#include <optional>
 #include <string>
 #include <utility>
 
@@ -38,7 +39,7 @@ class EventScope {
     }
     if (target_.tracer != nullptr) {
       executorch::runtime::event_tracer_end_profiling_delegate(
-          target_.tracer, entry_, metadata_.empty() ? nullptr : metadata_.data(), metadata_.size());
+          target_.tracer, entry_, metadata_ ? metadata_->data() : nullptr, metadata_ ? metadata_->size() : 0);
     }
   }
 
@@ -53,7 +54,7 @@ class EventScope {
   const char* name_;
   executorch::runtime::EventTracerEntry entry_{};
   std::uint64_t start_ = 0;
-  std::string metadata_;
+  std::optional<std::string> metadata_;
 };
 
 }  // namespace executorch_tensorrt

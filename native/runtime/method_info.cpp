@@ -1,8 +1,8 @@
 #include "runtime/method_info.h"
 
 #include "core/shape.h"
-#include "device/device_allocator.h"
 #include "engines/registry.h"
+#include "runtime/device_allocator.h"
 #include "runtime/status_of.h"
 
 namespace executorch_tensorrt {

@@ -3,6 +3,8 @@
 #include <executorch/runtime/core/device_allocator.h>
 
 #include <algorithm>
+#include <array>
+#include <charconv>
 #include <cstring>
 #include <string>
 
@@ -28,10 +30,20 @@ std::optional<int> device_of(const EValue& value) {
 
 #pragma GCC diagnostic push
 #pragma GCC diagnostic ignored "-Wdeprecated-declarations"  // the metadata of a method does not say it
-std::optional<int> input_device_of(const Method& method, std::size_t input) {
-  return device_of(method.get_input(input));
-}
+const EValue& input_of(const Method& method, std::size_t input) { return method.get_input(input); }
 #pragma GCC diagnostic pop
+
+// Empty for what is no number.
+std::string number_text(const EValue& value) {
+  std::array<char, 32> text{};
+  if (value.isDouble()) {
+    return {text.data(), std::to_chars(text.data(), text.data() + text.size(), value.toDouble()).ptr};
+  }
+  if (value.isBool()) {
+    return value.toBool() ? "true" : "false";
+  }
+  return value.isInt() ? std::to_string(value.toInt()) : "";
+}
 
 Result<DeviceAllocator*> allocator() {
   DeviceAllocator* found = executorch::runtime::get_device_allocator(DeviceType::CUDA);
@@ -46,7 +58,7 @@ Result<DeviceAllocator*> allocator() {
 MethodValues::MethodValues(Method& method, const MethodInfo& info)
     : method_(method), staged_(info.inputs.size()), outputs_(info.outputs.size()) {
   for (std::size_t i = 0; i < info.inputs.size(); ++i) {
-    input_devices_.push_back(input_device_of(method, i));
+    input_devices_.push_back(device_of(input_of(method, i)));
     has_device_values_ = has_device_values_ || input_devices_.back();
   }
 }
@@ -114,6 +126,18 @@ Status MethodValues::prepare(std::vector<EValue>& inputs) {
       return status_of("output " + std::to_string(o) + " takes no device memory", error);
     }
     output.block = std::move(*block);
+  }
+  return {};
+}
+
+Status MethodValues::check_constants(const std::string& label, const std::vector<EValue>& inputs) const {
+  for (std::size_t i = 0; i < inputs.size(); ++i) {
+    const std::string got = number_text(inputs[i]);
+    const std::string allowed = number_text(input_of(method_, i));
+    if (got != allowed) {
+      return invalid_argument(label + " input " + std::to_string(i) + ": got " + got + ", allowed " + allowed +
+                              ", with which the program was exported; pass that, or export the model with a 0-d input");
+    }
   }
   return {};
 }

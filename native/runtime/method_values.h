@@ -7,6 +7,7 @@
 #include <map>
 #include <memory>
 #include <optional>
+#include <string>
 #include <vector>
 
 #include "core/status.h"
@@ -25,6 +26,9 @@ class MethodValues {
 
   // Inputs on the device, in memory of this where they lie on the host, and new memory for outputs on the device.
   Status prepare(std::vector<executorch::runtime::EValue>& inputs);
+
+  // kInvalidArgument for a number that is not the one that the program has in its place. ExecuTorch's log alone has it.
+  Status check_constants(const std::string& label, const std::vector<executorch::runtime::EValue>& inputs) const;
 
   // The memory of an output on a device, until the next prepare(); null for one on the host.
   const std::shared_ptr<void>& output_block(std::size_t output) const { return outputs_[output].block; }

@@ -53,17 +53,25 @@ __all__ = [
 _NEED_TORCH = ("ExportedEngineProgram", "TensorRTPartitioner", "export")
 
 
+def _has_torch() -> bool:
+    from importlib.util import find_spec
+
+    try:
+        return find_spec("torch") is not None
+    except ImportError:
+        return False
+
+
+def __dir__() -> list[str]:
+    return [name for name in __all__ if name not in _NEED_TORCH or _has_torch()]
+
+
 def __getattr__(name: str) -> Any:
     if name not in _NEED_TORCH:
         raise AttributeError(f"module 'executorch_tensorrt' has no attribute '{name}'")
     from importlib import import_module
-    from importlib.util import find_spec
 
-    try:
-        has_torch = find_spec("torch") is not None
-    except ImportError:
-        has_torch = False
-    if not has_torch:
+    if not _has_torch():
         raise ImportError(f"executorch_tensorrt.{name}: exporting needs torch; install executorch-tensorrt[export]")
     exporter = import_module("executorch_tensorrt.exporter")
     for exported in _NEED_TORCH:

@@ -204,6 +204,11 @@ def backend_is_registered() -> bool:
     Whether this library's delegate answers to 'TensorRTBackend' in this process.
     """
 
+def kernel_names() -> set[str]:
+    """
+    The operators that have a kernel in this process, such as 'aten::add.out'.
+    """
+
 def tracing_compiled_in() -> bool:
     """Whether delegates can give events to an event tracer."""
 
@@ -289,12 +294,16 @@ class TensorMeta:
     @property
     def sizes(self) -> list[int]: ...
 
+    def __repr__(self) -> str: ...
+
 class ValueMeta:
     @property
     def kind(self) -> str: ...
 
     @property
     def tensor(self) -> TensorMeta | None: ...
+
+    def __repr__(self) -> str: ...
 
 class MethodMeta:
     @property
@@ -308,6 +317,8 @@ class MethodMeta:
 
     @property
     def backends(self) -> list[str]: ...
+
+    def __repr__(self) -> str: ...
 
 class Selection:
     """The optimization profile that one delegate used in one call."""

@@ -13,7 +13,7 @@ import pytest
 from click.testing import CliRunner
 
 import executorch_tensorrt
-from executorch_tensorrt.cli import app, contents
+from executorch_tensorrt.cli import app, contents, failures
 
 if TYPE_CHECKING:
     from conftest import Etrt
@@ -29,6 +29,11 @@ def test_no_arguments_show_the_help(etrt: Etrt) -> None:
     output = etrt().stdout
     assert all(name in output for name in ("export", "run", "inspect", "demo"))
     assert output == etrt("--help").stdout == etrt("-h").stdout
+
+
+def test_help_lists_commands_in_the_order_of_a_user_s_work(etrt: Etrt) -> None:
+    listed = etrt("--help").stdout.partition("Commands:\n")[2].splitlines()
+    assert [line.split()[0] for line in listed][:4] == ["export", "build-engines", "run", "inspect"]
 
 
 @pytest.mark.parametrize("command", ["export", "run", "inspect", "demo"])
@@ -52,6 +57,8 @@ def test_help_imports_neither_torch_nor_rich(run_python: Callable[..., Completed
         (["fly"], "etrt: No such command 'fly'.", "See 'etrt --help'."),
         (["run"], "etrt run: Missing argument 'PROGRAM'.", "See 'etrt run --help'."),
         (["inspect", "--shiny"], "etrt inspect: No such option", "See 'etrt inspect --help'."),
+        (["run", "--input"], "etrt run: Option '--input' requires an argument.", "See 'etrt run --help'."),
+        (["doctor", "now"], "etrt doctor: Got unexpected extra argument (now).", "See 'etrt doctor --help'."),
     ],
 )
 def test_wrong_usage_is_told_in_one_line(arguments: list[str], begin: str, end: str, etrt: Etrt) -> None:
@@ -92,7 +99,20 @@ def test_a_closed_pipe_is_no_error_text(rows: Path) -> None:
     assert result.stderr == ""
 
 
+def test_a_full_disk_is_told_in_one_line() -> None:
+    result = subprocess.run(
+        f"'{ETRT}' --help > /dev/full", shell=True, capture_output=True, text=True, timeout=60, check=False
+    )
+    assert (result.returncode, result.stderr) == (1, "etrt: No space left on device\n")
+
+
 def test_cmake_finds_the_package_where_etrt_says(etrt: Etrt) -> None:
     prefix = Path(etrt("--cmake-prefix-path").stdout.strip())
     assert (prefix / "share/cmake/executorch_tensorrt/executorch_tensorrt-config.cmake").is_file()
     assert (prefix / "lib/libexecutorch_tensorrt.so").is_file()
+
+
+def test_a_folder_without_permission_is_told_before_the_work(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(failures.os, "access", lambda path, mode: False)
+    with pytest.raises(PermissionError, match=r"takes no files: 'a.pte' can't be written"):
+        failures.require_folder(tmp_path / "a.pte")

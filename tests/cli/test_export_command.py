@@ -190,6 +190,12 @@ def test_export_names_what_is_wrong(
     assert not (tmp_path / "bad.pte").exists()
 
 
+def test_export_says_that_a_file_has_no_model(tmp_path: Path, etrt: Etrt) -> None:
+    (tmp_path / "empty.py").touch()
+    told = etrt("export", f"{tmp_path / 'empty.py'}:f", "-o", tmp_path / "bad.pte", *ADD_INPUT, code=2).stderr
+    assert "empty.py' has: no class and no function." in told
+
+
 def test_export_refuses_a_file_that_is_no_saved_program(tmp_path: Path, etrt: Etrt) -> None:
     (tmp_path / "bad.pt2").write_text("no program")
     told = etrt("export", tmp_path / "bad.pt2", "-o", tmp_path / "bad.pte", code=2).stderr

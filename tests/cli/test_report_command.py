@@ -99,7 +99,7 @@ def test_report_joins_sessions_of_several_methods(captured: Path, run: Path, etr
     ).save(run)
     report = json.loads(etrt("report", captured, run, "-r", "json").stdout)
     assert [item["delegate"]["method"] for item in report["regions"]] == ["forward"] * 3 + ["decode"] * 3
-    assert "each once" in etrt("report", captured, captured, code=2).stderr
+    assert "each once; give one of them, or compare two" in etrt("report", captured, captured, code=2).stderr
 
 
 def test_report_takes_an_etdump_with_its_program(captured: Path, programs: Path, tmp_path: Path, etrt: Etrt) -> None:
@@ -108,6 +108,8 @@ def test_report_takes_an_etdump_with_its_program(captured: Path, programs: Path,
     assert report["regions"][0]["time"]["count"] == 4
     told = etrt("report", dump, "--program", programs / "rows.pte", code=2).stderr
     assert "of another program or method" in told
+    told = etrt("report", captured, "--program", programs / "mixed.pte", code=2).stderr
+    assert "is a folder: got --program, which is for an ETDump; leave --program out" in told
     (tmp_path / "empty.etdp").touch()
     assert "is no ETDump" in etrt("report", tmp_path / "empty.etdp", "--program", programs / "rows.pte", code=2).stderr
     (tmp_path / "half.etdp").write_bytes(dump.read_bytes()[:5000])
@@ -119,6 +121,11 @@ def test_report_refuses_what_is_no_session(text: str, tmp_path: Path, etrt: Etrt
     (tmp_path / "session.json").write_text(text)
     etrt("report", tmp_path, code=2)
     etrt("report", tmp_path / "gone", code=2)
+
+
+def test_report_tells_how_to_get_a_session_of_a_program(rows: Path, etrt: Etrt) -> None:
+    told = etrt("report", rows, code=2).stderr
+    assert told == f"etrt: '{rows}' is a program, no session; give the folder that 'etrt profile {rows} -o ...' wrote\n"
 
 
 def test_report_refuses_a_session_cut_at_any_place(run: Path, etrt: Etrt) -> None:

@@ -170,3 +170,17 @@ def test_run_refuses_a_damaged_engine(rows: Path, tmp_path: Path, etrt: Etrt) ->
 
 def test_run_refuses_an_engine_that_this_machine_cannot_run(etrt: Etrt) -> None:
     assert "forward" in etrt("run", TORCH_TENSORRT, "--input", "ones:float32[1,1,64]", code=2).stderr
+
+
+@pytest.mark.parametrize("choice", ["1", "auto"])
+def test_run_tells_a_miss_with_its_own_option(choice: str, rows: Path, etrt: Etrt) -> None:
+    arguments = ("run", rows, "--input", "ones:float32[9,4]")
+    assert "profile 1 accepts these shapes: use --optimization-profile 1 or auto" in etrt(*arguments, code=2).stderr
+    etrt(*arguments, "--optimization-profile", choice)
+
+
+def test_run_says_that_no_delegate_is_tensorrt(tmp_path: Path, etrt: Etrt) -> None:
+    path = tmp_path / "stock.pte"
+    path.write_bytes(models.stock_program(torch.nn.Tanh(), torch.ones(2)))
+    assert "Optimization profiles used: none" in etrt("run", path, "--input", "ones:float32[2]").stdout
+    assert "Delegates: none" in etrt("inspect", path).stdout

@@ -85,5 +85,5 @@ def test_parse_value_refuses_files_without_an_array(tmp_path: Path) -> None:
 
 
 def test_parse_value_does_not_need_more_memory_than_there_is() -> None:
-    with pytest.raises(MemoryError):
+    with pytest.raises(MemoryError, match="--input 0 does not fit into memory: got 'zeros:"):
         value_of("zeros:float32[100000,100000,100000]")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable
 from typing import Any
 
@@ -141,13 +142,21 @@ def test_buffers_of_the_caller_are_where_their_updates_are() -> None:
     assert places[0] == places[1]
 
 
-def test_buffers_begin_with_their_initial_value() -> None:
+@pytest.mark.parametrize("persistent", [True, False])
+@pytest.mark.parametrize("owned", [True, False])
+def test_buffers_begin_with_their_initial_value(owned: bool, persistent: bool) -> None:
     model = Cache(_index_copy)
-    model.rows.fill_(0.25)
-    program = _exported(model, owned=True)
-    x, positions = torch.zeros(1, 4, 1, 8), torch.tensor([3])
-    (got,) = Module(program.buffer).forward(x, positions)
-    torch.testing.assert_close(got, torch.full((1, 4, 8), 2 * 0.25 * (LENGTH - 1)))
+    model.register_buffer("rows", torch.full((1, 4, LENGTH, 8), 0.25), persistent)
+    with warnings.catch_warnings():
+        warnings.filterwarnings("error", message=".*meaningless initial state")
+        module = Module(_exported(model, owned).buffer)
+    for _ in range(2):
+        for kept in (LENGTH - 1, LENGTH - 2):
+            x, positions = torch.zeros(1, 4, 1, 8), torch.tensor([kept])
+            (got,) = module.forward(x, positions)
+            torch.testing.assert_close(got, torch.full((1, 4, 8), 2 * 0.25 * kept))
+        module.unload_method("forward")
+        module.state.reset()
 
 
 def test_buffers_refuse_a_large_initial_value() -> None:

@@ -107,6 +107,13 @@ def test_input_that_engines_share_is_on_the_host_with_a_copy_for_each() -> None:
     assert method.outputs[0].arena == -1
 
 
+def test_buffer_that_the_method_updates_is_on_the_host_with_a_copy_for_the_engine() -> None:
+    pytest.importorskip("tensorrt_rtx", reason="pip install 'executorch-tensorrt[tensorrt]'")
+    counter = model_of(lambda self, x: self.count.add_(1) + x, count=torch.ones(4))
+    (method,) = read_program(export(counter, INPUTS, engine="tensorrt_rtx", device="cuda:0").buffer).methods
+    assert steps_of(method) == [H2D, H2D, "delegate", D2H, "aten::copy_"]
+
+
 @pytest.mark.parametrize("model", MODELS)
 def test_host_io_keeps_inputs_and_outputs_on_the_host(model: str) -> None:
     method = planned(model, "cuda:1", host_io=True)

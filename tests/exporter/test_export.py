@@ -148,3 +148,7 @@ def test_export_refuses_what_is_no_model() -> None:
         export(lambda x: x, [Input((1,))])  # type: ignore[arg-type]
     with pytest.raises(ValueError, match="inputs is missing"):
         export(torch.nn.ReLU().eval())
+    with pytest.raises(
+        TypeError, match=r"inputs is not a list: got Input, allowed one for each argument; write \[Input"
+    ):
+        export(torch.nn.ReLU().eval(), Input((1, 2)))  # type: ignore[arg-type]

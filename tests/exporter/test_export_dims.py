@@ -74,6 +74,35 @@ def test_export_accepts_ranges(case: Case) -> None:
     assert program.delegates[0]["signature"] == case.signature
 
 
+MASK = rows((2, 21, 31), (3, 5, 17))
+NEW_AND_PAST = [[(1, 1), (1, 29), (1, 30)], [(2, 1), (9, 8), (4, 5)]]
+
+
+@pytest.mark.parametrize(
+    ("inputs", "sizes"),
+    [
+        ([rows(DECODE, PREFILL), rows((1, 20, 30), (1, 1, 8)), MASK], NEW_AND_PAST),
+        (
+            [
+                rows(DECODE, PREFILL, shared_dims={0: "new"}),
+                rows((1, 20, 30), (1, 1, 8), shared_dims={0: "past"}),
+                MASK,
+            ],
+            NEW_AND_PAST,
+        ),
+        ([Input((1, 4)), rows((1, 20, 30)), rows((2, 20, 31))], NEW_AND_PAST[:1]),
+    ],
+    ids=["sum", "sum of named dims", "longer by one, of another opt"],
+)
+def test_export_accepts_a_dim_that_is_the_sum_of_others(inputs: Inputs, sizes: list[list[tuple[int, int]]]) -> None:
+    """A mask over cached and new tokens."""
+    model = model_of(lambda self, new, past, mask: torch.cat([past, new]) * mask)
+    cases = [[[(new, 4), (past, 4), (new + past, 4)] for new, past in profile] for profile in sizes]
+    program = export_and_compare(model, inputs, cases)
+    with pytest.raises(ValueError, match=r"'mask' dim 0: got 20, allowed 21"):
+        Module(program.buffer).forward(torch.ones(1, 4), torch.ones(20, 4), torch.ones(20, 4))
+
+
 def formulas(model: torch.nn.Module, x: torch.Tensor, one: torch.Tensor) -> tuple[torch.Tensor, ...]:
     """Between engines pass 2*S+1, 65-S, B*S, B*(2*S+1), S*S, S//2, B+S and max(S, 32); tanh is outside."""
     b, s, _ = x.shape
@@ -246,7 +275,7 @@ REFUSED = {
     "equal dims on other axes": Refused(
         model_of(lambda self, x, y: x + y.t()),
         [rows((2, 4, 9), tail=(6,)), Input(profiles=ranges(((6, 2), (6, 4), (6, 10))))],
-        r"the model can't be traced: .*; if the model needs some dims to be equal, give them one name in shared_dims\.",
+        r"the model can't be traced: .*; where it needs dims to be equal, give them one name in shared_dims; ",
         [
             rows((2, 4, 9), tail=(6,), shared_dims={0: "n"}),
             Input(profiles=ranges(((6, 2), (6, 4), (6, 9))), shared_dims={1: "n"}),

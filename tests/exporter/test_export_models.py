@@ -121,3 +121,13 @@ def test_export_plans_for_batches_that_convolutions_ask_about() -> None:
         x = torch.randn(batch, 3, 8, 8)
         with torch.no_grad():
             torch.testing.assert_close(module.forward(x)[0], net(x), rtol=1e-4, atol=1e-5)
+
+
+def test_export_ends_where_an_operator_of_several_outputs_has_another_layout() -> None:
+    class Pooled(torch.nn.Module):
+        def forward(self, x: torch.Tensor) -> torch.Tensor:
+            pooled = torch.nn.functional.max_pool2d(x.to(memory_format=torch.channels_last), 2)
+            return torch.tanh(pooled).contiguous() * 2
+
+    program = export_and_compare(Pooled().eval(), [Input((1, 3, 8, 8))], torch_executed_ops=["aten.tanh"])
+    assert program.left_outside["aten_max_pool2d_with_indices_default"] == "engines exchange row-major tensors only"

@@ -93,6 +93,21 @@ def test_export_calls_inputs_by_their_names_in_messages() -> None:
             export(model_of(named), [ROWS, rows((1, 1, 1), (2, 4, 9), (2, 2, 2), name=name)])
 
 
+@pytest.mark.parametrize(
+    ("forward", "inputs", "message"),
+    [
+        (lambda self, x: x.unfold(0, 7, 1), [rows((1, 8, 16), name="größe %s")], "dim 0 was narrowed"),
+        (lambda self, x, y: x + y, [ROWS, rows((1, 1, 1), (2, 4, 10), name="größe %s")], "dim 0 is the same dim as"),
+    ],
+    ids=["narrowed", "related"],
+)
+def test_export_calls_inputs_by_their_names_where_the_model_refuses_them(
+    forward: Any, inputs: list[Input], message: str
+) -> None:
+    with pytest.raises(ValueError, match=rf"input \d 'größe %s' {message}"):
+        export(model_of(forward), inputs)
+
+
 def test_export_ignores_names_of_inputs_otherwise() -> None:
     inputs = {name: Input((1, 4), name=name) for name in ODD}
     assert len(set(export(model_of(keyed), [inputs]).delegates[0]["inputs"])) == len(ODD)

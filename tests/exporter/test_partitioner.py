@@ -181,6 +181,13 @@ def test_partitioner_refuses_an_operator_that_is_none(name: str) -> None:
         TensorRTPartitioner([Input(profiles=ROWS)], torch_executed_ops=[name])
 
 
+def test_partitioner_refuses_a_name_in_place_of_a_list() -> None:
+    with pytest.raises(
+        TypeError, match=r"torch_executed_ops is not a list: got 'aten.tanh', .*; write \['aten.tanh'\]"
+    ):
+        TensorRTPartitioner([Input(profiles=ROWS)], torch_executed_ops="aten.tanh")
+
+
 def test_partitioner_writes_every_profiling_option_that_is_asked_for(program: ExportedProgram) -> None:
     asked = {"level": "layers", "format": "trex", "path_prefix": "/traces"}
     result = TensorRTPartitioner([Input(profiles=ROWS)], profiling=asked)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 import torch
-from export_cases import rows
+from export_cases import model_of, rows
 
 from executorch_tensorrt.exporter import export
 from executorch_tensorrt.exporter.tracing import trace
@@ -87,6 +87,18 @@ def test_trace_refuses_a_path_that_one_profile_does_not_take() -> None:
         match=r"does not hold for all of profile 0: got other outputs .* 'x' dim 0 = 1, allowed .* Ne\(x\[0\], 1\);",
     ):
         export(Decoding().eval(), [rows((1, 1, 1), (2, 16, 64))])
+
+
+def test_trace_refuses_a_path_that_depends_on_values() -> None:
+    model = model_of(lambda self, x: x if x.sum() > 0 else -x)
+    with pytest.raises(ValueError, match="(?s)got Guard.*; write what depends on the values of tensors with torch"):
+        trace(model, [rows((2, 2, 2))], strict=False)
+
+
+def test_trace_tells_the_data_types_that_the_model_refused() -> None:
+    model = model_of(lambda self, ids: torch.nn.functional.embedding(ids, torch.ones(3, 2)))
+    with pytest.raises(ValueError, match=r"for inputs float32 \(16, 4\): .*; declare shapes and data types that"):
+        trace(model, [rows((2, 16, 64))], strict=False)
 
 
 def test_trace_refuses_unequal_profile_counts() -> None:

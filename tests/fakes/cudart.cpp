@@ -168,6 +168,16 @@ int cudaMemcpyAsync(void* to, const void* from, std::size_t nbytes, int kind, vo
               std::string(kDirections[kind]) + " " + std::to_string(nbytes) + " " + name_of_stream(stream),
               [&] { return queue_copy({to, nbytes, from, nbytes, nbytes, 1}, kind, stream); });
 }
+int cudaMemsetAsync(void* data, int value, std::size_t nbytes, void* handle) {
+  return call("MemsetAsync", std::to_string(nbytes) + " " + name_of_stream(handle), [&]() -> int {
+    Stream* stream = usable(handle);
+    if (stream == nullptr) {
+      return kInvalidHandle;
+    }
+    state().streams.add(stream, [=] { std::memset(state().memory.at(data, nbytes), value, nbytes); });
+    return kSuccess;
+  });
+}
 int cudaMemcpy2DAsync(void* to, std::size_t to_pitch, const void* from, std::size_t from_pitch, std::size_t width,
                       std::size_t height, int kind, void* stream) {
   return call("Memcpy2DAsync",
@@ -198,6 +208,10 @@ int cudaStreamSynchronize(void* handle) {
     Stream* stream = usable(handle);
     if (stream == nullptr) {
       return kInvalidHandle;
+    }
+    if (stream->captured) {
+      stream->capturing = 2;
+      return kCaptureUnsupported;
     }
     if (breaks_capture()) {
       return kCaptureUnsupported;
@@ -260,6 +274,9 @@ int cudaEventRecord(void* event_handle, void* handle) {
 int cudaEventQuery(void* handle) {
   return call("EventQuery", name_of_event(handle), [&]() -> int {
     const Event* event = state().streams.find_event(handle);
+    if (breaks_capture()) {
+      return kCaptureUnsupported;
+    }
     return event == nullptr ? kInvalidHandle : event->is_done() ? kSuccess : kNotReady;
   });
 }

@@ -9,7 +9,8 @@ from __future__ import annotations
 
 import ctypes
 import itertools
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -94,9 +95,31 @@ class FakeCuda:
     def stream(self, device: int = 0) -> int:
         return self.library.fake_cuda_stream_create(device)
 
-    def capture(self, stream: int) -> None:
-        """Say that a stream is being captured."""
-        self.library.fake_cuda_set_capturing(ctypes.c_void_p(stream), 1)
+    @contextmanager
+    def captured(self, stream: int) -> Iterator[list[int]]:
+        """Capture a stream in the block, which must not break that; then the list has the graph, to launch."""
+        graph, made = ctypes.c_void_p(), ctypes.c_void_p()
+        found: list[int] = []
+        assert self.library.cudaStreamBeginCapture(ctypes.c_void_p(stream), 0) == 0
+        try:
+            yield found
+        finally:
+            assert self.library.cudaStreamEndCapture(ctypes.c_void_p(stream), ctypes.byref(graph)) == 0
+        assert self.library.cudaGraphInstantiateWithFlags(ctypes.byref(made), graph, ctypes.c_ulonglong(0)) == 0
+        self.library.cudaGraphDestroy(graph)
+        found.append(made.value or 0)
+
+    def launch(self, graph: int, stream: int) -> None:
+        """Run a graph."""
+        assert self.library.cudaGraphLaunch(ctypes.c_void_p(graph), ctypes.c_void_p(stream)) == 0
+        self.run(stream)
+
+    def destroy(self, graph: int) -> None:
+        self.library.cudaGraphExecDestroy(ctypes.c_void_p(graph))
+
+    def fail(self, function: str, error: int = 700) -> None:
+        """Let the next call of a function fail."""
+        self.library.fake_cuda_fail(function.encode(), 0, error, 0)
 
     def run(self, stream: int) -> None:
         """Let a stream do what is queued."""

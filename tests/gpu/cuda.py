@@ -146,6 +146,34 @@ class Stream:
         assert not waited, "something waited for the stream while it was held"
 
 
+class Graph:
+    """What was put on a stream while it was captured."""
+
+    def __init__(self) -> None:
+        self._graph, self._exec = ctypes.c_void_p(), ctypes.c_void_p()
+
+    def __del__(self) -> None:
+        if self._exec.value:
+            cudart().cudaGraphExecDestroy(self._exec)
+        if self._graph.value:
+            cudart().cudaGraphDestroy(self._graph)
+
+    def launch(self, stream: Stream) -> None:
+        call("cudaGraphLaunch", self._exec, ctypes.c_void_p(stream.handle))
+
+    @staticmethod
+    @contextmanager
+    def captured(stream: Stream) -> Iterator[Graph]:
+        """Capture a stream in the block, in the mode that allows least. After the block, the graph can be launched."""
+        graph = Graph()
+        call("cudaStreamBeginCapture", ctypes.c_void_p(stream.handle), 0)
+        try:
+            yield graph
+        finally:
+            call("cudaStreamEndCapture", ctypes.c_void_p(stream.handle), ctypes.byref(graph._graph))
+        call("cudaGraphInstantiateWithFlags", ctypes.byref(graph._exec), graph._graph, ctypes.c_ulonglong(0))
+
+
 class _Gate:
     """A semaphore of the C library: CUDA's thread waits in it without Python's lock."""
 

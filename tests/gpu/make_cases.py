@@ -10,12 +10,13 @@ from __future__ import annotations
 
 import argparse
 import sys
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 import torch
-from gpu.prepared import NAMES, ON_DEVICE, Call, save_calls
+from gpu.decoder import Decoder, decoder_inputs
+from gpu.prepared import NAMES, ON_DEVICE, STATEFUL, Call, save_calls
 
 from executorch_tensorrt import Input, export
 from executorch_tensorrt.demo.encoder import load_encoder
@@ -29,10 +30,10 @@ VOCABULARY = 1024
 
 @dataclass(frozen=True)
 class Source:
-    """A model whose inputs all have the size `sizes[call]` where they vary."""
+    """A model whose inputs have the size `sizes[call]` where they vary. `inputs` may be those of several methods."""
 
     model: torch.nn.Module
-    inputs: Sequence[Input]
+    inputs: Sequence[Input] | Mapping[str, Sequence[Input]]
     sizes: tuple[int, int, int]
     arguments: Callable[[int], Arguments]
     outside: Sequence[str] = field(default_factory=list[str])
@@ -136,6 +137,25 @@ def encoder() -> Source:
     return Source(model, inputs, (16, 128, 256), arguments)
 
 
+DECODER_WIDTH, DECODER_LENGTH = 256, 256
+
+
+def decoder() -> Source:
+    def arguments(size: int) -> Arguments:
+        return [normal(DECODER_LENGTH, DECODER_WIDTH)[:size], torch.arange(size)]
+
+    model = Decoder(DECODER_WIDTH, 4, DECODER_LENGTH)
+    spans = (1, 1, 1), (1, 64, DECODER_LENGTH)
+    return Source(model, decoder_inputs(DECODER_WIDTH, *spans), (1, 64, DECODER_LENGTH), arguments)
+
+
+def methods() -> Source:
+    """The same with a method for each of the profiles."""
+    source = decoder()
+    spans = {"decode": (1, 1, 1), "prefill": (1, 64, DECODER_LENGTH)}
+    return replace(source, inputs={name: decoder_inputs(DECODER_WIDTH, span) for name, span in spans.items()})
+
+
 def calls_of(source: Source) -> dict[str, Call]:
     found: dict[str, Call] = {}
     for name, size in zip(("first", "second", "largest"), source.sizes, strict=True):
@@ -157,19 +177,22 @@ def main() -> None:
     arguments.folder.mkdir(parents=True, exist_ok=True)
     missing: list[str] = []
     sources = {"block": block, "encoder": encoder, "mlp": mlp, "two": two, "ints": ints, "lookup": ints}
-    for name in NAMES:
+    sources |= {"decoder": decoder, "methods": methods}
+    for name in (*NAMES, *STATEFUL):
         torch.manual_seed(0)
         source = sources[name]()
         source.model.eval()
         try:
+            several = isinstance(source.inputs, Mapping)
             program = export(
-                source.model,
+                dict.fromkeys(source.inputs, source.model) if several else source.model,
                 source.inputs,
                 engine="tensorrt",
                 engine_options={"tensorrt_version": arguments.tensorrt},
                 engine_cache=arguments.folder / "cache",
                 torch_executed_ops=source.outside,
-                device="cuda:0" if name in ON_DEVICE else None,
+                device="cuda:0" if name in (*ON_DEVICE, *STATEFUL) else None,
+                take_over_mutable_buffer=name in STATEFUL,
             )
         except EnginesMissingError:
             missing.append(name)

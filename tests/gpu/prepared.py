@@ -14,6 +14,8 @@ ON_HOST = ("block", "two", "ints")
 ON_DEVICE = ("mlp", "encoder", "lookup")
 """Programs whose inputs and outputs are planned in device memory, and which take host arrays as well."""
 NAMES = (*ON_HOST, *ON_DEVICE)
+STATEFUL = ("decoder", "methods")
+"""Programs on the device, with a cache that their engines own: a method with two optimization profiles, and two."""
 
 CALLS = ("first", "second", "largest")
 """Shapes that both optimization profiles take, that only profile 1 takes, and profile 1's largest."""

@@ -98,7 +98,8 @@ BOOST_AUTO_TEST_CASE(a_program_with_device_memory_does_not_load_and_the_log_says
   BOOST_TEST_REQUIRE(messages.size() == 1u);
   BOOST_TEST((messages[0].level == LogLevel::kError));
   BOOST_TEST(messages[0].text ==
-             "CUDA can't be used here: there is no GPU that this process may use; look at CUDA_VISIBLE_DEVICES");
+             "memory on a CUDA device: CUDA can't be used here: there is no GPU that this process may use; look at "
+             "CUDA_VISIBLE_DEVICES");
 }
 
 BOOST_AUTO_TEST_CASE(no_error_is_left_in_cuda) { BOOST_TEST(fake_cuda_last_error() == 0); }

@@ -212,7 +212,7 @@ BOOST_AUTO_TEST_CASE(a_device_that_does_not_exist_is_named_at_load) {
   BOOST_TEST((caller.load() == Error::NotSupported));
   BOOST_TEST(take_last_error() ==
              "method 'forward': the engine is for another CUDA device: got 2, allowed 0..1; look at "
-             "CUDA_VISIBLE_DEVICES");
+             "CUDA_VISIBLE_DEVICES, or export with another device");
   BOOST_TEST(fake_log().engines == fake_log().engines_freed);
 }
 

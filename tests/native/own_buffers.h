@@ -20,6 +20,7 @@ struct Buffer {
   std::string shape = "[2]";
   std::string dtype = "float32";
   std::string initial = "";  // hexadecimal
+  bool in_place = true;      // else the engine writes the next value elsewhere
 };
 
 // x [1..4] and the engine's own buffers -> y, and each buffer plus one.
@@ -33,10 +34,12 @@ inline std::string buffers_metadata(const std::vector<Buffer>& buffers) {
     inputs += R"(,{"name":")" + b.name + dtype + "true}";
     outputs += R"(,{"name":")" + b.name + "_out" + dtype + "false}";
     ranges += R"(,{"min":)" + b.shape + R"(,"opt":)" + b.shape + R"(,"max":)" + b.shape + "}";
-    aliases +=
-        std::string(aliases.empty() ? "" : ",") + R"({"output":")" + b.name + R"(_out","input":")" + b.name + R"("})";
+    if (b.in_place) {
+      aliases +=
+          std::string(aliases.empty() ? "" : ",") + R"({"output":")" + b.name + R"(_out","input":")" + b.name + R"("})";
+    }
     state += std::string(state.empty() ? "" : ",") + R"({"name":")" + b.name + R"(","input":")" + b.name +
-             R"(","initial":")" + b.initial + R"("})";
+             (b.in_place ? "" : R"(","output":")" + b.name + "_out") + R"(","initial":")" + b.initial + R"("})";
     nulls += ",null";
   }
   return R"({"io_bindings":[)" + inputs + "," + outputs + R"(],"aliased_io":[)" + aliases +

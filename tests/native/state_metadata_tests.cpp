@@ -82,6 +82,29 @@ BOOST_AUTO_TEST_CASE(a_state_that_contradicts_the_bindings_is_refused) {
   refuses(parse(kAliases, profiles() + "," + state(kA)), "buffer 'A' is no input of the engine's own");
 }
 
+BOOST_AUTO_TEST_CASE(an_owned_buffer_that_is_not_written_in_place_has_an_output_of_its_own) {
+  const std::string kElsewhere = R"({"name":"A","input":"a","output":"a_out"})";
+  const std::string kAliasOfB = R"({"output":"b_out","input":"b"})";
+  const auto with = [](const std::string& aliases, const std::string& entries) {
+    return parse(aliases, profiles() + "," + kArguments + "," + state(entries));
+  };
+  const auto metadata = with(kAliasOfB, kElsewhere + "," + kB);
+  BOOST_TEST_REQUIRE(metadata.ok());
+  BOOST_TEST((metadata->record->state[0].output == std::optional<std::size_t>(1)));
+  BOOST_TEST(!metadata->record->state[1].output.has_value());
+  refuses(with(kAliases, kElsewhere + "," + kB), "buffer 'A' has no output of its own");
+  for (const char* output : {"nothing", "a", "y", "b_out"}) {
+    const std::string entry = std::string(R"({"name":"A","input":"a","output":")") + output + R"("})";
+    refuses(with(kAliasOfB, entry + "," + kB), "buffer 'A' has no output of its own");
+  }
+  refuses(with("", kElsewhere + R"(,{"name":"B","input":"b","output":"a_out"})"),
+          "buffer 'B' has no output of its own");
+  refuses(with(kAliasOfB, kElsewhere + R"(,{"name":"B","input":"b","output":"b_out"})"),
+          "buffer 'B' has no output of its own");
+  refuses(with(R"({"output":"b_out","input":"a"})", kElsewhere + "," + kB),
+          "buffer 'A' has an output, and is written in place as well");
+}
+
 BOOST_AUTO_TEST_CASE(a_state_whose_shape_varies_is_refused) {
   const std::string record = kArguments + "," + state(kA + "," + kB);
   refuses(parse(kAliases, record), "buffer 'A' has no fixed shape");

@@ -13,7 +13,7 @@ from models import rows
 from pages import blocks
 from wheels import REPOSITORY, run_there, shell_there
 
-EXAMPLE = REPOSITORY / "examples" / "native"
+EXAMPLE = REPOSITORY / "examples" / "4_native"
 GUIDE = REPOSITORY / "docs" / "guide" / "native.md"
 SYSTEM = r"(ld-linux.*|linux-vdso|lib(c|dl|gcc_s|m|pthread|rt|stdc\+\+))\.so"
 
@@ -69,6 +69,13 @@ def test_installed_example_runs_without_python(example: Path) -> None:
     program = example / "device" / "bin" / "two_profiles"
     check_is_self_contained(program, example / "device")
     assert run_alone(program, str(example / "model.pte")).startswith("100 rows on profile 1")
+
+
+def test_example_names_a_file_that_is_no_program(example: Path) -> None:
+    program = example / "build" / "two_profiles"
+    result = subprocess.run([program, "README.md"], cwd=example, capture_output=True, text=True, check=False)
+    assert result.returncode == 1
+    assert result.stderr.endswith("'README.md' can't be loaded: Error::InvalidProgram; give the path of a program.\n")
 
 
 def test_runner_copied_as_the_guide_says_runs_without_python(site: Path, tmp_path: Path) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from zipfile import ZipFile
 
 import pytest
 from models import rows
@@ -23,9 +24,17 @@ for _ in range(5):
 
 
 @pytest.fixture(scope="module")
-def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    wheel = build_wheel(tmp_path_factory.mktemp("wheel"), "ETRT_EVENT_TRACING=OFF", "ETRT_WERROR=ON")
-    return install_beside_executorch(wheel, tmp_path_factory.mktemp("site"))
+def wheel_without(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return build_wheel(tmp_path_factory.mktemp("wheel"), "ETRT_EVENT_TRACING=OFF", "ETRT_WERROR=ON")
+
+
+@pytest.fixture(scope="module")
+def site(wheel_without: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return install_beside_executorch(wheel_without, tmp_path_factory.mktemp("site"))
+
+
+def test_wheel_of_the_checkout_holds_the_files_of_that_of_the_sdist(wheel_without: Path, wheel: Path) -> None:
+    assert sorted(ZipFile(wheel_without).namelist()) == sorted(ZipFile(wheel).namelist())
 
 
 def test_functional_tests_pass_without_event_tracing(site: Path) -> None:

@@ -112,6 +112,11 @@ def test_console_compares(session: Session) -> None:
         assert f"\n{title}\n" in text
 
 
+def test_console_keeps_the_digits_of_a_small_ratio(session: Session) -> None:
+    faster = replace(session, runs=[replace(run, wall_us=run.wall_us / 230) for run in session.runs])
+    assert "0.0043" in console.render_comparison(compare(session, faster))
+
+
 def test_json_gives_all_figures(session: Session) -> None:
     report = json.loads(json_renderer.render(session))
     assert {

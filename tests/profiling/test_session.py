@@ -115,3 +115,7 @@ def test_session_keeps_what_a_program_declares(tmp_path: Path) -> None:
     (tmp_path / "session.json").write_text(json.dumps(data))
     with pytest.raises(ValueError, match=r"is damaged: declarations\[0\], scale of s: got 0, allowed another number"):
         Session.load(tmp_path)
+
+
+def test_session_shows_what_it_is_in_a_line() -> None:
+    assert repr(tiny_session()) == "Session('tiny.pte', methods=['forward'], runs=1, level='phases')"

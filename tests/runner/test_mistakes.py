@@ -114,6 +114,7 @@ def test_number_of_inputs_is_told_with_their_types(programs: Path, runner: Runne
 
 def test_advice_about_profiles_works(rows: Path, runner: Runner, npy: Npy) -> None:
     given = (rows, "--input", npy(ones(9, 4)))
-    assert "profile 1 accepts these shapes" in runner(*given, code=2).stderr
+    told = runner(*given, code=2).stderr
+    assert "profile 1 accepts these shapes: use --optimization-profile 1 or auto" in told
     runner(*given, "--optimization-profile", "1")
     runner(*given, "--optimization-profile", "auto")

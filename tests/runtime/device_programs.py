@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from functools import cache
 from typing import Any, Literal
 
+import models
 import numpy as np
 import torch
 from export_cases import model_of, rows
@@ -82,3 +83,19 @@ def two_engines() -> Case:
     inputs = [rows((1, 2, 4), (5, 8, 12), name="x")]
     program = _exported(lambda self, x: torch.cumsum(x * 2, 0) * 2, inputs, torch_executed_ops=["aten.cumsum.default"])
     return Case(program, _ROWS, ["float32", "float32"], double)
+
+
+@cache
+def cached(where: Where = "device") -> Case:
+    """float32 [1 or 2..8, 4] at int64 positions into the engine's own buffer `cache`, float32 [32, 4]: its sum."""
+    model, inputs = models.cached_source()
+    program = export(model, inputs, engine="tensorrt_rtx", take_over_mutable_buffer=True, **_OPTIONS[where]).buffer
+    buffer: list[Range] = [(32, 32, 32), (4, 4, 4)]
+    profiles: list[list[list[Range]]] = [[[rows], [rows, (4, 4, 4)], buffer] for rows in [(1, 1, 1), (2, 4, 8)]]
+
+    def compute(positions: Array, x: Array, cache: Array) -> list[Array]:
+        after = cache.copy()
+        after[positions] = x
+        return [after.sum(0), after]
+
+    return Case(program, profiles, ["int64", "float32", "float32", "float32", "float32"], compute)

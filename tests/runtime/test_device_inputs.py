@@ -144,7 +144,7 @@ def test_device_array_is_refused_where_the_program_has_host_memory(where: Where,
 
 def test_program_for_a_device_that_is_not_there_says_so(cuda: FakeCuda, load: Load) -> None:
     module, _ = load(doubled("second device"))
-    with pytest.raises(ExecuTorchError, match="for CUDA device 1, allowed 0..0 on this machine; look at CUDA_VIS"):
+    with pytest.raises(ExecuTorchError, match="for another CUDA device: got 1, allowed 0..0; look at CUDA_VIS"):
         module.forward(VALUES)
     cuda.reset(devices=2)
     np.testing.assert_array_equal(module.forward(VALUES)[0], 2 * VALUES)

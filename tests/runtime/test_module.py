@@ -310,6 +310,29 @@ def test_numbers_that_do_not_fit_are_named(value: object) -> None:
         Module(two_inputs().buffer).forward(value, value)
 
 
+@pytest.mark.parametrize("inputs", [torch.ones(1, 4), np.ones((1, 4), np.float32), {"x": 1}, "x", 1])
+def test_run_method_refuses_inputs_that_are_no_list(inputs: object) -> None:
+    with pytest.raises(TypeError, match=r"inputs of method 'forward': got \w+, allowed a list of .*; write \[x\]"):
+        Module(rows().buffer).run_method("forward", inputs)  # type: ignore[arg-type]
+
+
+def test_numbers_that_are_part_of_the_program_are_named() -> None:
+    class Scaled(torch.nn.Module):
+        def forward(self, x: torch.Tensor, factor: float, count: int, signed: bool) -> torch.Tensor:
+            return x * factor + count if signed else x
+
+    x = torch.ones(1, 4)
+    module = Module(export(Scaled().eval(), [Input((1, 4)), 2.5, 3, True]).buffer)
+    for numbers, message in (
+        ((0.5, 3, True), "input 1: got 0.5, allowed 2.5, with which the program was exported"),
+        ((2.5, 4, True), "input 2: got 4, allowed 3, with which the program was exported"),
+        ((2.5, 3, False), "input 3: got false, allowed true, with which the program was exported"),
+    ):
+        with pytest.raises(ValueError, match=message):
+            module.forward(x, *numbers)
+    torch.testing.assert_close(module.forward(x, 2.5, 3, True)[0], x * 5.5)
+
+
 def test_engine_that_contradicts_its_metadata_fails_within_its_memory() -> None:
     claimed, short = b'"outputs":[["s0",4]]', b'"outputs":[[1,4]]'
     program = rows().buffer
@@ -321,3 +344,54 @@ def test_engine_that_contradicts_its_metadata_fails_within_its_memory() -> None:
     np.testing.assert_allclose(
         module.forward(np.ones((1, 4), np.float32))[0], rows().eager(torch.ones(1, 4))[0].numpy(), rtol=1e-5
     )
+
+
+def test_module_shows_what_it_is(tmp_path: Path) -> None:
+    path = tmp_path / "rows.pte"
+    exported = export(rows().module, [Input(profiles=profiles((1, 1, 1), (2, 4, 8), tail=(4,)))])
+    exported.save(path)
+    assert (
+        repr(exported) == f"ExportedEngineProgram(methods=['forward'], engines=1, {path.stat().st_size / 1e3:.1f} kB)"
+    )
+    module = Module(path)
+    assert repr(module) == f"Module('{path}', methods=['forward'])"
+    assert repr(Module(path.read_bytes())) == f"Module({path.stat().st_size} bytes, methods=['forward'])"
+    value = "ValueMeta(kind='Tensor', tensor=TensorMeta(dtype='float32', sizes=[8, 4]))"
+    expected = f"MethodMeta(name='forward', inputs=[{value}], outputs=[{value}], backends=['TensorRTBackend'])"
+    assert repr(module.method_meta()) == expected
+
+
+def test_module_refuses_arguments_of_another_type() -> None:
+    with pytest.raises(TypeError, match="program: got NoneType, allowed a path or the program's bytes, as Exported"):
+        Module(None)  # type: ignore[arg-type]
+    with pytest.raises(
+        TypeError, match=r"etdump: got 'a.etdp', allowed True or False; give a path to write_etdump\(\)"
+    ):
+        Module(rows().buffer, etdump="a.etdp")  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(
+    ("value", "told"),
+    [
+        (np.array([None]), "input 0: got ndarray of dtype object, allowed a NumPy array of native byte order"),
+        (np.ones((3, 4), np.dtype("float32").newbyteorder()), "input 0: got ndarray of dtype >f4, allowed"),
+        (torch.ones(3, 4, device="meta"), "input 0: got Tensor of dtype torch.float32, allowed"),
+    ],
+)
+def test_module_names_the_type_of_an_array_that_it_cannot_read(value: object, told: str, module: Module) -> None:
+    with pytest.raises(TypeError, match=told):
+        module.forward(value)
+
+
+def test_module_names_an_element_type_that_no_program_has(module: Module) -> None:
+    with pytest.raises(ValueError, match="input 0: got dtype complex64, allowed float32"):
+        module.forward(np.ones((3, 4), np.complex64))
+
+
+def test_module_keeps_its_events_when_an_etdump_cannot_be_written(tmp_path: Path) -> None:
+    module = Module(rows().buffer, etdump=True)
+    module.forward(torch.ones(3, 4))
+    with pytest.raises(FileNotFoundError):
+        module.write_etdump(tmp_path / "gone" / "a.etdp")
+    assert module.write_etdump(tmp_path / "a.etdp") == 0
+    assert [path.name for path in tmp_path.iterdir()] == ["a.etdp"]

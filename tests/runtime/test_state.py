@@ -124,6 +124,20 @@ def test_state_refuses_wrong_names_and_values() -> None:
         module.state.write("cache", np.zeros((4, 32), np.float32))
 
 
+def test_state_shows_its_buffers() -> None:
+    module = Module(models.cached_rows().buffer)
+    assert repr(module.state) == "EngineState(names=[])"
+    module.load_method()
+    assert repr(module.state) == "EngineState(names=['cache'])"
+
+
+def test_what_is_no_state_is_refused() -> None:
+    with pytest.raises(TypeError, match="state: got str, allowed an EngineState, such as Module.state"):
+        EngineStateGuard("kv")  # type: ignore[arg-type]
+    with pytest.raises(TypeError, match="state: got dict, allowed an EngineState"):
+        Module(models.cached_rows().buffer, state={})  # type: ignore[arg-type]
+
+
 def test_state_serialises_methods_of_two_modules() -> None:
     state = EngineState()
     modules = [Module(models.cached_rows().buffer, state=state) for _ in range(2)]

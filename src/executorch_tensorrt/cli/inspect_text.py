@@ -57,7 +57,10 @@ def _show_method(console: Console, method: Json) -> None:
     operators = [f"{name} x{count}" for name, count in method["operators"].items()]
     console.print(printable(f"Operators outside delegates: {', '.join(operators) or 'none'}"))
     rows = [(item["index"], item["backend"], bytes_text(item["bytes"])) for item in method["delegates"]]
-    console.print(table("Delegates", ("#", "backend", "size"), rows, right=("size",)))
+    if rows:
+        console.print(table("Delegates", ("#", "backend", "size"), rows, right=("size",)))
+    else:
+        console.print("Delegates: none")
 
 
 def _show_engine(console: Console, index: int, engine: Json) -> None:

@@ -40,7 +40,8 @@ def load_model(text: str) -> LoadedModel:
         module = _module(place)
         if not hasattr(module, name):
             known = [key for key, value in vars(module).items() if _is_own(value, module) and not key.startswith("_")]
-            raise ValueError(f"MODEL names nothing: got '{name}', allowed what '{place}' has: {', '.join(known)}.")
+            names = ", ".join(known) or "no class and no function"
+            raise ValueError(f"MODEL names nothing: got '{name}', allowed what '{place}' has: {names}.")
         return _made(getattr(module, name), text)
 
 

@@ -27,7 +27,7 @@ each engine writes a trace file of its own as well.
 An --input is {values.GRAMMAR} Give the method's inputs again for further calls with other shapes: the sets take turns.
 
 \b
-  etrt profile model.pte --input random:float32[1,64] --input random:float32[32,64] -o run/
+  etrt profile model.pte --input 'random:float32[1,64]' --input 'random:float32[32,64]' -o run/
   etrt report run/
 """
 
@@ -39,8 +39,16 @@ An --input is {values.GRAMMAR} Give the method's inputs again for further calls 
 @click.option("--runs", type=click.IntRange(1), default=20, show_default=True, help="Calls to keep.")
 @click.option("--warmup", type=click.IntRange(0), default=3, show_default=True, help="Calls before, with each set.")
 @click.option("--level", type=click.Choice(_LEVELS), default="layers", show_default=True, help="What to trace.")
-@click.option("--format", type=click.Choice(_FORMATS), help="Trace files for each engine.")
-@click.option("--optimization-profile", "profile", metavar="auto|N", default="auto", callback=optimization_profile)
+@click.option("--format", type=click.Choice(_FORMATS), help="Also a trace file of each engine.")
+@click.option(
+    "--optimization-profile",
+    "profile",
+    metavar="auto|N",
+    default="auto",
+    show_default=True,
+    callback=optimization_profile,
+    help="What the calls request.",
+)
 @click.option("--seed", type=click.IntRange(0), default=0, show_default=True, help="For random inputs.")
 @click.option("-o", "--output", required=True, help="The folder; made if need be.")
 def profile_command(

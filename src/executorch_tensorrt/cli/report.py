@@ -37,7 +37,9 @@ one program, each of another method, are shown as one.
 
 @click.command("report", short_help="Show where the time went.", help=_HELP)
 @click.argument("sessions", nargs=-1, metavar="SESSION...", type=click.Path(path_type=Path))
-@click.option("-r", "--renderer", type=click.Choice(_RENDERERS), default="console", show_default=True)
+@click.option(
+    "-r", "--renderer", type=click.Choice(_RENDERERS), default="console", show_default=True, help="The form to show."
+)
 @click.option("-o", "--output", type=click.Path(path_type=Path), help="A file, or a folder for it. '-': print.")
 @click.option("--compare", is_flag=True, help="Show what changed from the first session to the second.")
 @click.option("--program", type=click.Path(path_type=Path), help="The program that an ETDump is of.")

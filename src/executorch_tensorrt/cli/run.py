@@ -25,7 +25,7 @@ An --input is {values.GRAMMAR}
 '--optimization-profile auto' chooses from the input shapes, for each engine the first profile that takes them.
 
 \b
-  etrt run model.pte --input ones:int64[1,16] --input mask.npy --optimization-profile auto
+  etrt run model.pte --input 'ones:int64[1,16]' --input mask.npy --optimization-profile auto
 """
 
 
@@ -33,11 +33,14 @@ An --input is {values.GRAMMAR}
 @click.argument("program", type=click.Path(path_type=Path))
 @click.option("--input", "inputs", multiple=True, metavar="VALUE", help="One method input, in order; see above.")
 @click.option("--method", default="forward", show_default=True, help="The method to run.")
-@click.option("--optimization-profile", "profile", metavar="auto|N", callback=optimization_profile, help="[default: 0]")
+@click.option(
+    "--optimization-profile", "profile", metavar="auto|N", callback=optimization_profile,
+    help="What the calls request.  [default: 0]",
+)  # fmt: skip
 @click.option("--iterations", type=click.IntRange(1), default=1, show_default=True, help="Calls to time.")
 @click.option("--warmup", type=click.IntRange(0), default=0, show_default=True, help="Calls before those.")
 @click.option("--seed", type=click.IntRange(0), default=0, show_default=True, help="For random inputs.")
-@click.option("--profile-level", type=click.Choice(get_args(ProfileLevel)), help="What engines trace.")
+@click.option("--profile-level", type=click.Choice(get_args(ProfileLevel)), help="What engines trace; needs --etdump.")
 @click.option("--etdump", type=click.Path(dir_okay=False, path_type=Path), help="Write the events of the timed calls.")
 @click.option("--save-outputs", type=click.Path(file_okay=False, path_type=Path), help="Folder for output_N.npy files.")
 @click.option("--json", "as_json", is_flag=True, help="Print the report as JSON.")
@@ -120,7 +123,12 @@ def _show(report: dict[str, Any]) -> None:
     ]  # fmt: skip
     console.print(table("Outputs", ("#", "dtype", "shape", "min", "max", "mean"), rows, right=("min", "max", "mean")))
     used = [(index, item["engine_id"] or "?", item["profile"]) for index, item in enumerate(report["delegates"])]
-    console.print(table("Optimization profiles used", ("#", "engine", "profile"), used))
+    if used:
+        console.print()
+        console.print(table("Optimization profiles used", ("#", "engine", "profile"), used))
+    else:
+        console.print("\nOptimization profiles used: none, for no delegate is TensorRT's")
+    console.print()
     latency, count = report["latency_us"], report["latency_us"]["iterations"]
     calls = ", ".join(f"{name} {microseconds_text(latency[name])}" for name in ("median", "p90", "p99"))
     call = f"{calls} of {count} calls" if count > 1 else microseconds_text(latency["median"])

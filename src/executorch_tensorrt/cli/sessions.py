@@ -21,8 +21,14 @@ def load_session(path: Path, program: Path | None, method: str) -> Session:
     from executorch_tensorrt.profiling.traces import TRACES, from_traces
 
     if program is not None:
+        if path.is_dir():
+            raise ValueError(
+                f"'{path}' is a folder: got --program, which is for an ETDump; leave --program out, or give the ETDump"
+            )
         return from_etdump(program, path, method=method)
     if path.is_file() and is_etdump(path):
         raise ValueError(f"'{path}' is an ETDump: add --program with the .pte file that ran")
+    if path.is_file() and path.suffix == ".pte":
+        raise ValueError(f"'{path}' is a program, no session; give the folder that 'etrt profile {path} -o ...' wrote")
     has_traces = path.is_dir() and not (path / SESSION_FILE).exists() and any(path.glob(TRACES))
     return from_traces(path) if has_traces or path.match(TRACES) else Session.load(path)

@@ -36,7 +36,10 @@ def parse_value(text: str, index: int, rng: np.random.Generator) -> Any:
         return number
     match = _SPEC.fullmatch(text.strip())
     if match is not None:
-        return _array(match, f"--input {index}", rng)
+        try:
+            return _array(match, f"--input {index}", rng)
+        except MemoryError as error:
+            raise MemoryError(f"--input {index} does not fit into memory: got '{text}'; give smaller dims.") from error
     if text.endswith(".npy") or Path(text).is_file():
         return _file(text, f"--input {index}")
     raise ValueError(f"--input {index} is not valid: got '{text}', allowed {GRAMMAR} Write it as '{EXAMPLE}'.")

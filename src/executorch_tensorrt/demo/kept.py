@@ -10,8 +10,8 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from executorch_tensorrt.files import write_atomically
 from executorch_tensorrt.program import read_program
-from executorch_tensorrt.runtime.module import write_atomically
 
 if TYPE_CHECKING:
     import torch

@@ -15,10 +15,10 @@ from executorch_tensorrt.demo.kept import KeptExport, kept_export, versions
 from executorch_tensorrt.demo.phases import medians, merged, phase_times
 from executorch_tensorrt.demo.search import Embedded, best_matches, embed
 from executorch_tensorrt.demo.texts import PASSAGES, QUERIES
+from executorch_tensorrt.files import write_atomically
 from executorch_tensorrt.profiling import capture
 from executorch_tensorrt.profiling.renderers.html import render
 from executorch_tensorrt.runtime import Module
-from executorch_tensorrt.runtime.module import write_atomically
 
 
 def run_demo(folder: Path, step: Callable[[str], None], load: Callable[[], Encoder] = load_encoder) -> dict[str, Any]:

@@ -112,7 +112,8 @@ class EngineBuilder(Protocol):
     kind: str
     magic: bytes
     updates_in_place: bool
-    """Whether its engines can write an output in place of an input."""
+    """Whether its engines can write an output in place of an input. Others have their own buffers at two addresses, in
+    turn."""
 
     def unsupported_reason(self, node: torch.fx.Node) -> str | None:
         """Why this engine can't run an edge operator; None if it can."""

@@ -20,15 +20,18 @@ import torch
 from executorch.exir import ExecutorchProgramManager
 from executorch.exir.backend.partitioner import Partitioner
 
+from executorch_tensorrt.engines.kernels import warn_of_missing_kernels
 from executorch_tensorrt.exporter import lowering
 from executorch_tensorrt.exporter.boundary import check_plan
+from executorch_tensorrt.exporter.branches import copy_branch_outputs
 from executorch_tensorrt.exporter.examples import Inputs
 from executorch_tensorrt.exporter.lowering import Model
 from executorch_tensorrt.exporter.partitioner import TensorRTPartitioner
-from executorch_tensorrt.exporter.planning import planning_config
+from executorch_tensorrt.exporter.planning import keep_initial_values, planning_config
 from executorch_tensorrt.files import replacing
 from executorch_tensorrt.graphs.leftovers import forget
 from executorch_tensorrt.graphs.shape_env import sizes_of_one, unnarrowed
+from executorch_tensorrt.words import bytes_text
 
 _log = logging.getLogger(__name__)
 
@@ -51,6 +54,10 @@ class ExportedEngineProgram:
     delegates: Sequence[Mapping[str, Any]]
     left_outside: Mapping[str, str]
     seconds: Mapping[str, float] = field(default_factory=dict[str, float])
+
+    def __repr__(self) -> str:
+        size = bytes_text(len(self.program.buffer))
+        return f"ExportedEngineProgram(methods={sorted(self.program.methods)}, engines={len(self.delegates)}, {size})"
 
     @property
     def buffer(self) -> bytes:
@@ -148,7 +155,10 @@ def export(
             edge = lowering.lower(programs, methods, partitioners, generate_etrecord)
         delegates = lowering.describe_delegates(edge)
         with clock.step("emit", "writing the program"), unnarrowed():
+            copy_branch_outputs(edge)
+            keep_initial_values(edge)
             lowered = edge.to_executorch(planning_config(edge, device, host_io))
+            warn_of_missing_kernels(lowered.executorch_program.execution_plan)
             check_plan(lowered, {name: method.declared for name, method in methods.items()})
     forget([*programs.values(), *(edge.exported_program(name) for name in programs)])
     if not delegates:

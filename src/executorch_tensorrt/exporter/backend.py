@@ -123,12 +123,12 @@ def _delegate(method: str, partition: Partition) -> PreprocessResult:
         magic = builder.magic
         metadata = BlobMetadata(
             partition.bindings,
-            partition.aliased_io(),
+            partition.aliased_io() if builder.updates_in_place else (),
             hardware_compatible=built.hardware_compatible,
             device_id=partition.device,
             target_platform=built.target_platform,
         )
-        record = _record(partition, built)
+        record = _record(partition, built, builder.updates_in_place)
     check_bounds(method, partition, built.bounds)
     blob = pack_blob(magic, metadata, record, built.data)
     return PreprocessResult(processed_bytes=blob, debug_handle_map=cast(Any, _handles(partition.program)))
@@ -174,7 +174,7 @@ def _common(partition: Partition, built: BuiltEngine) -> dict[str, Any]:
     }
 
 
-def _record(partition: Partition, built: BuiltEngine) -> dict[str, Any]:
+def _record(partition: Partition, built: BuiltEngine, in_place: bool) -> dict[str, Any]:
     """What only this project's runtime reads of a blob."""
     shapes = describe_shapes(
         [tensor_exprs(node.meta["val"]) for node in partition.inputs],
@@ -194,24 +194,28 @@ def _record(partition: Partition, built: BuiltEngine) -> dict[str, Any]:
             for layers in built.layer_handles
         ],
     }
-    return {**record, **_state(partition)} if partition.owned else record
+    return {**record, **_state(partition, in_place)} if partition.owned else record
 
 
-def _state(partition: Partition) -> dict[str, Any]:
+def _state(partition: Partition, in_place: bool) -> dict[str, Any]:
     """What a record says of the buffers that an engine owns; the delegate's arguments are without them."""
     owned, inputs, outputs = partition.owned, len(partition.inputs), len(partition.outputs)
     given = inputs - len(owned)
     taken = outputs - len(owned)
     names = [binding.name for binding in partition.bindings]
-    nodes = [node.name for node in partition.inputs]
     return {
         "arguments": {
             "inputs": [*range(given), *[None] * len(owned)],
             "outputs": [*range(given, given + taken), *[None] * len(owned)],
         },
         "state": [
-            {"name": buffer.name, "input": names[nodes.index(buffer.input)], "initial": buffer.initial_text()}
-            for buffer in owned
+            {
+                "name": buffer.name,
+                "input": names[given + place],
+                **({} if in_place else {"output": names[inputs + taken + place]}),
+                "initial": buffer.initial_text(),
+            }
+            for place, buffer in enumerate(owned)
         ],
     }
 

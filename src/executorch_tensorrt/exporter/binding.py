@@ -131,8 +131,12 @@ def _match(
             f"inputs has the wrong length: got {len(ordered)}, allowed {len(nodes)} ({', '.join(names)}); "
             "give one Input for each tensor input, in order."
         )
-    labels = [input_label(position, name) for position, name in enumerate(names)]
-    return [(label, as_input(item, label), node) for label, item, node in zip(labels, ordered, nodes, strict=True)]
+    items = [
+        as_input(item, input_label(position, node.name))
+        for position, (item, node) in enumerate(zip(ordered, nodes, strict=True))
+    ]
+    labels = [input_label(position, item.name or names[position]) for position, item in enumerate(items)]
+    return list(zip(labels, items, nodes, strict=True))
 
 
 def _check_type(label: str, item: Input, value: torch.Tensor) -> None:

@@ -208,7 +208,8 @@ class _Domain:
         return max((len(item.profiles) for item in self._items), default=1)
 
     def _label(self, place: Place) -> str:
-        return f"{input_label(place[0], self._nodes[place[0]].name)} dim {place[1]}"
+        position, dim = place
+        return f"{input_label(position, self._items[position].name or self._nodes[position].name)} dim {dim}"
 
     def _size(self, symbol: sympy.Symbol, value: int) -> int:
         _, scale, offset = self._sources[symbol]

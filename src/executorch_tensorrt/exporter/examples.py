@@ -10,6 +10,7 @@ import inspect
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from enum import Enum, auto
+from itertools import combinations
 from math import gcd, lcm
 from typing import Any, NamedTuple, cast
 
@@ -20,7 +21,7 @@ from torch.utils import _pytree as pytree
 from executorch_tensorrt.exporter.agreement import Arguments
 from executorch_tensorrt.exporter.binding import check_shared_dims, input_label
 from executorch_tensorrt.graphs.ranged import generic_size
-from executorch_tensorrt.inputs import Input, as_input, profile_count
+from executorch_tensorrt.inputs import Input, as_input, profile_count, profile_of
 
 Inputs = Sequence[Any] | Mapping[str, Any]
 Shape = tuple[int, ...]
@@ -34,11 +35,12 @@ class Axis(NamedTuple):
 
 
 class Likeness(Enum):
-    """Which undeclared dims get one example size."""
+    """Which undeclared dims get one example size. With SUM, a dim is also the sum of others where its ranges are."""
 
     NONE = auto()
     AXIS_AND_RANGE = auto()
     RANGE = auto()
+    SUM = auto()
     AXIS = auto()
 
 
@@ -104,7 +106,8 @@ class Examples:
         """
         taken = {size for item in self.items if item for size in item.union.min}
         sizes: dict[Axis, int] = {}
-        for members in self._groups(likeness):
+        groups = self._groups(likeness)
+        for members in groups:
             spans = [self.ranges[axis] for axis in members]
             low, high = max(low for low, _, _ in spans), min(high for _, _, high in spans)
             together = [members] if low <= high else [[axis] for axis in members]
@@ -112,7 +115,30 @@ class Examples:
                 size = self._size(axes, taken, lcm(*map(self.divisor, axes)) if divisible else 1)
                 taken.add(size)
                 sizes.update(dict.fromkeys(axes, size))
+        if likeness is Likeness.SUM:
+            for members in groups:
+                sizes.update(dict.fromkeys(members, self._sum(members[0], groups, sizes) or sizes[members[0]]))
         return {axis: sizes[axis] for axis in self.ranges}
+
+    def _sum(self, axis: Axis, groups: Sequence[Sequence[Axis]], sizes: Mapping[Axis, int]) -> int | None:
+        """The size of a dim whose ranges are those of one or two others together, or longer by a number: a mask over
+        cached and new tokens. None if there are no such others, or the sum is out of range."""
+        whole = self._ends(axis)
+        others = [group[0] for group in groups if max(self._ends(group[0])) < max(whole)]
+        low, _, high = self.ranges[axis]
+        for parts in (*combinations(others, 1), *combinations(others, 2)):
+            rests = {end - sum(ends) for end, *ends in zip(whole, *map(self._ends, parts), strict=True)}
+            size = min(rests) + sum(sizes[part] for part in parts)
+            if len(rests) == 1 and low <= size <= high:
+                return size
+        return None
+
+    def _ends(self, axis: Axis) -> list[int]:
+        """Min and max of a dim in each profile."""
+        item = cast(Input, self.items[axis.position])
+        count = max(len(other.profiles) for other in self.items if other)
+        entries = [profile_of(item, index) for index in range(count)]
+        return [end[axis.dim] for entry in entries for end in (entry.min, entry.max)]
 
     def _size(self, axes: Sequence[Axis], taken: Iterable[int], step: int) -> int:
         lows, opts, highs = zip(*(self.ranges[axis] for axis in axes), strict=True)
@@ -143,6 +169,7 @@ class Examples:
             Likeness.NONE: axis,
             Likeness.AXIS_AND_RANGE: (axis.dim, spans),
             Likeness.RANGE: spans,
+            Likeness.SUM: spans,
             Likeness.AXIS: axis.dim,
         }[likeness]
 

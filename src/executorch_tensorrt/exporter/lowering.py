@@ -77,6 +77,8 @@ def method_of(
     inputs: Inputs | None,
     partitioner: MakePartitioner,
 ) -> Method:
+    if isinstance(inputs, Input):
+        raise TypeError("inputs is not a list: got Input, allowed one for each argument; write [Input(...)].")
     if isinstance(model, torch.nn.Module) and inputs is not None:
         inputs = in_signature_order(model, inputs)
     declared = None if inputs is None else declared_inputs(inputs)
@@ -170,7 +172,9 @@ def _delegates_of(method: str, program: ExportedProgram) -> list[dict[str, Any]]
 
 @contextmanager
 def quiet() -> Generator[None]:
-    """Without the warnings that torch's own deep copies raise by the hundred."""
+    """Without the warnings that torch's own deep copies raise by the hundred, and one about what `export` sees to: the
+    initial values of buffers."""
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", message=r".*isinstance\(treespec, LeafSpec\).*", category=FutureWarning)
+        warnings.filterwarnings("ignore", message="Mutation on a buffer in the model is detected", category=UserWarning)
         yield

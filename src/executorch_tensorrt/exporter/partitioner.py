@@ -64,8 +64,8 @@ class TensorRTPartitioner(Partitioner):
             engine to engine stays there. None: on the host, from where engines on a GPU copy them in each call.
         use_cuda_graphs: replay the engines' calls as CUDA graphs, unless they are loaded with another choice.
         take_over_mutable_buffer: let engines own the buffers that the method updates (KV caches): they keep them
-            between calls, and no call copies them. Else they stay in the program's own memory, where engines update
-            them in place if they can.
+            between calls, on the GPU if they run there, and no call copies them. Else they stay in the program's own
+            memory, where engines update them in place if they can.
 
     Raises:
         ValueError: an argument is out of range, or does not match the program that is partitioned.
@@ -95,15 +95,16 @@ class TensorRTPartitioner(Partitioner):
             raise ValueError(f"engine_cache is no folder: got '{self._cache}', which is a file; name a folder.")
         self._builder = engine_builder(engine, self._options, self._cache)
         self._inputs = inputs
+        if isinstance(torch_executed_ops, str):
+            raise TypeError(
+                f"torch_executed_ops is not a list: got {torch_executed_ops!r}, allowed a list of operators; write "
+                f"[{torch_executed_ops!r}]."
+            )
         self._excluded = frozenset(op_name(op) for op in torch_executed_ops)
         self._min_block_size = min_block_size
         self._profiling = _profiling_specs(profiling)
         self._device = device_specs(device, engine)
         self._replay = [CompileSpec("use_cuda_graphs", b"true")] if use_cuda_graphs else []
-        if take_over_mutable_buffer and not self._builder.updates_in_place:
-            raise ValueError(
-                f"take_over_mutable_buffer is not for every engine: got engine {engine!r}, allowed 'cpu'; leave it off."
-            )
         self._owns_buffers = take_over_mutable_buffer
         self._preserved: set[object] = set()
         self._refused: dict[str, str] = {}
@@ -144,8 +145,6 @@ class TensorRTPartitioner(Partitioner):
         module = exported_program.graph_module
         support = self._support()
         blocks = propose(module, support, self._min_block_size, self._preserved)
-        while support.exclude_layouts_at_borders(blocks):
-            blocks = propose(module, support, self._min_block_size, self._preserved)
         for index, block in enumerate(blocks):
             for node in block:
                 node.meta[TAG] = f"tensorrt_{index}"

@@ -20,6 +20,7 @@ from torch.fx.passes.infra.pass_base import PassResult
 
 from executorch_tensorrt.engines.blob import unpack_metadata
 from executorch_tensorrt.exporter.backend import TensorRTBackend
+from executorch_tensorrt.exporter.buffers import mutable_buffers
 
 
 class InPlaceMemoryPlanningPass(MemoryPlanningPass):
@@ -60,6 +61,16 @@ def _aliases(module: torch.fx.GraphModule, call: torch.fx.Node) -> Iterator[tupl
         yield outputs.index(alias["output"]), inputs.index(alias["input"])
 
 
+def keep_initial_values(edge: EdgeProgramManager) -> None:
+    """Have the program keep what its own mutable buffers begin with: ExecuTorch lets them begin with zeros."""
+    for name in edge.methods:
+        program = edge.exported_program(name)
+        for buffer in mutable_buffers(program):
+            value = program.state_dict.get(buffer.name, program.constants.get(buffer.name))
+            if cast(torch.Tensor, value).any():
+                buffer.placeholder.meta["et_init_buffer"] = True
+
+
 def planning_config(edge: EdgeProgramManager, device: str | None, host_io: bool) -> ExecutorchBackendConfig:
     """How to plan a program's memory: with a device and no host I/O, callers give and get device memory."""
     if device is None or host_io:
@@ -69,7 +80,7 @@ def planning_config(edge: EdgeProgramManager, device: str | None, host_io: bool)
         # ExecuTorch takes a dict of methods within a config for True.
         propagate_device_config={
             name: PropagateDeviceConfig(
-                skip_h2d_for_method_inputs=not _inputs_with_several_users(edge.exported_program(name)),
+                skip_h2d_for_method_inputs=not _shared_inputs(edge.exported_program(name)),
                 skip_d2h_for_method_outputs=True,
             )
             for name in edge.methods
@@ -77,11 +88,12 @@ def planning_config(edge: EdgeProgramManager, device: str | None, host_io: bool)
     )
 
 
-def _inputs_with_several_users(program: ExportedProgram) -> list[str]:
-    """Inputs that a delegate shares with others: ExecuTorch has these on the host, with a copy for the delegate."""
+def _shared_inputs(program: ExportedProgram) -> list[str]:
+    """Inputs that a delegate shares with others, an updated buffer with the copy of its update: ExecuTorch has these on
+    the host, with a copy for the delegate."""
     inputs = {node.name: node for node in program.graph.nodes if node.op == "placeholder"}
     names = cast("Sequence[Any]", program.graph_signature.user_inputs)
-    found: list[str] = []
+    found = [buffer.placeholder.name for buffer in mutable_buffers(program)]
     for node in (inputs[name] for name in names if isinstance(name, str)):
         users: list[torch.fx.Node] = list(node.users)
         if len(users) > 1 and any(user.target is executorch_call_delegate for user in users):

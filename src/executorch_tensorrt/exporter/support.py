@@ -91,9 +91,16 @@ class Support(OperatorSupportBase):
                 continue
             for node in block:
                 if not all(map(_is_row_major, [node, *node.all_input_nodes])):
-                    self._reasons[node] = "engines exchange row-major tensors only"
+                    self._exclude(node, "engines exchange row-major tensors only")
                     excluded = True
         return excluded
+
+    def _exclude(self, node: torch.fx.Node, reason: str) -> None:
+        """Exclude a node, with the parts of its value: an operator and its outputs are in one block, or in none."""
+        self._reasons[node] = reason
+        for user in node.users:
+            if user.target is operator.getitem:
+                self._exclude(user, reason)
 
     def _examine(self, node: torch.fx.Node) -> str | None:
         if has_unbacked_value(node):
@@ -125,8 +132,8 @@ class Support(OperatorSupportBase):
 
 
 def _is_row_major(node: torch.fx.Node) -> bool:
-    value = node.meta.get("val")
-    return not isinstance(value, torch.Tensor) or value.dim_order() == tuple(range(value.dim()))
+    values = (leaf for leaf in pytree.tree_leaves(node.meta.get("val")) if isinstance(leaf, torch.Tensor))
+    return all(value.dim_order() == tuple(range(value.dim())) for value in values)
 
 
 def has_unbacked_value(node: torch.fx.Node) -> bool:
@@ -156,6 +163,15 @@ def propose(
 
     A block with a `needed` operator is kept however small it is.
     """
+    blocks = _propose(module, support, min_block_size, needed)
+    while support.exclude_layouts_at_borders(blocks):
+        blocks = _propose(module, support, min_block_size, needed)
+    return blocks
+
+
+def _propose(
+    module: torch.fx.GraphModule, support: Support, min_block_size: int, needed: Collection[object]
+) -> list[list[torch.fx.Node]]:
     proposed = CapabilityBasedPartitioner(module, support, allows_single_node_partition=True).propose_partitions()
     order = {node: index for index, node in enumerate(module.graph.nodes)}
     blocks = [sorted(partition.nodes, key=order.__getitem__) for partition in proposed]
@@ -179,7 +195,7 @@ def delegated_ops(
     wanted = [op for op in wanted if op in present]
     if not wanted:
         return []
-    if min_block_size > 1:
+    if min_block_size > 1 or not all(map(_is_row_major, program.graph.nodes)):
         inside = {node for block in propose(program.graph_module, support, min_block_size) for node in block}
     else:
         inside = {node for node in program.graph.nodes if support.is_node_supported({}, node)}

@@ -15,6 +15,7 @@ from typing import NamedTuple
 
 import torch
 from torch.export import ExportedProgram
+from torch.fx.experimental.symbolic_shapes import GuardOnDataDependentSymNode
 
 from executorch_tensorrt.exporter.agreement import Agreement
 from executorch_tensorrt.exporter.domain import OnlyMultiplesError, Place, check_domain
@@ -156,11 +157,19 @@ def _attempt(model: torch.nn.Module, examples: Examples, strict: bool) -> _Trace
 
 def _failure(examples: Examples, sizes: Mapping[Axis, int], error: Exception) -> ValueError:
     several = len(examples.ranges) > 1 and len(examples.shared) < len(examples.ranges)
-    advice = "if the model needs some dims to be equal, give them one name in shared_dims" if several else ""
+    advice = (
+        "declare the data types that the model takes; where it needs dims to be equal, give them one name in "
+        "shared_dims; where it needs one to be the sum of others, declare the sums of their min and max"
+    )
+    if not several:
+        advice = "declare shapes and data types that the model takes"
+    if isinstance(error, GuardOnDataDependentSymNode):
+        advice = "write what depends on the values of tensors with torch.where or torch.cond"
+    types = [item.dtype for item in examples.items if item]
+    inputs = ", ".join(f"{dtype} {shape}" for dtype, shape in zip(types, examples.shapes(sizes), strict=True))
     failure = ValueError(
-        f"the model can't be traced: got {type(error).__name__} for inputs of shape "
-        f"{', '.join(map(str, examples.shapes(sizes)))}: {str(error).strip().rstrip('.')}; "
-        f"{advice or 'declare inputs that the model takes'}."
+        f"the model can't be traced: got {type(error).__name__} for inputs {inputs or 'none'}: "
+        f"{str(error).strip().rstrip('.')}; {advice}."
     )
     failure.__cause__ = error
     return failure

@@ -161,7 +161,8 @@ def merge(sessions: Sequence[Session]) -> Session:
         raise ValueError("sessions: got several programs or levels, allowed one; report them apart, or compare them")
     methods = [name for item in sessions for name in sorted({run.method for run in item.runs})]
     if len(set(methods)) < len(methods):
-        raise ValueError(f"sessions: got methods {', '.join(methods)}, allowed each once; capture it with more runs")
+        got = ", ".join(methods)
+        raise ValueError(f"sessions: got methods {got}, allowed each once; give one of them, or compare two")
     return replace(
         first,
         delegates=[delegate for item in sessions for delegate in item.delegates],
@@ -247,8 +248,11 @@ def make_output_folder(output: str | os.PathLike[str]) -> Path:
     if folder.exists() and not folder.is_dir():
         raise ValueError(f"the output '{folder}' is a file; give a folder")
     folder.mkdir(parents=True, exist_ok=True)
-    with tempfile.TemporaryFile(dir=folder):
-        return folder
+    try:
+        with tempfile.TemporaryFile(dir=folder):
+            return folder
+    except OSError as error:  # it would name the temporary file
+        raise type(error)(error.errno, error.strerror, str(folder)) from None
 
 
 def _describe(inputs: Inputs) -> tuple[list[list[int]], list[str]]:

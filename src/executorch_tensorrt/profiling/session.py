@@ -185,6 +185,10 @@ class Session:
     declarations: list[Declaration] = field(default_factory=list[Declaration])
     version: int = SESSION_VERSION
 
+    def __repr__(self) -> str:
+        methods = sorted({run.method for run in self.runs})
+        return f"Session({self.program['name']!r}, methods={methods}, runs={len(self.runs)}, level={self.level!r})"
+
     def delegates_by_place(self) -> dict[tuple[str, int], Delegate]:
         """What events belong to, by the method of their run and their instruction."""
         return {delegate.place: delegate for delegate in self.delegates}
@@ -215,8 +219,11 @@ class Session:
             raise FileNotFoundError(f"no session at '{target}'")
         try:
             data: object = json.loads(target.read_bytes())
-        except (ValueError, RecursionError) as error:
-            raise ValueError(f"'{target}' is no session: {error}; capture it again") from None
+        except (ValueError, RecursionError):
+            raise ValueError(
+                f"'{target}' is no session, or is cut short: got no whole JSON, allowed what Session.save wrote; "
+                "capture it again"
+            ) from None
         fields = cast("dict[str, Any]", data) if isinstance(data, dict) else {}
         if fields.get("version") != SESSION_VERSION:
             raise ValueError(

@@ -9,9 +9,9 @@ from typing import Any, Literal, get_args
 
 from executorch_tensorrt import _native
 from executorch_tensorrt._native import MethodMeta, Selection
-from executorch_tensorrt.files import program_file, write_atomically
+from executorch_tensorrt.files import program_file, replacing
 from executorch_tensorrt.runtime.log import forward_messages
-from executorch_tensorrt.runtime.state import EngineState
+from executorch_tensorrt.runtime.state import EngineState, check_state
 
 ProfileLevel = Literal["off", "delegate", "phases", "layers"]
 ProfileFormat = Literal["etdump", "perfetto", "trex"]
@@ -82,6 +82,7 @@ class Module:
         FileNotFoundError: There is no file at that path.
         IsADirectoryError: There is a folder.
         ValueError: An option is wrong, or the file is no valid program.
+        TypeError: An argument is of another type.
     """
 
     def __init__(
@@ -102,12 +103,24 @@ class Module:
         )
         if etdump is None:
             etdump = profile_level not in (None, "off")
+        elif not isinstance(etdump, bool):
+            raise TypeError(f"etdump: got {etdump!r}, allowed True or False; give a path to write_etdump()")
+        self._state = EngineState() if state is None else check_state(state)
         if isinstance(program, (bytes, bytearray, memoryview)):
+            self._name = f"{len(program)} bytes"
             self._native = _native.Module(bytes(program), etdump, options)
-        else:
+        elif isinstance(program, (str, os.PathLike)):
+            self._name = repr(os.fspath(program))
             self._native = _native.Module(str(program_file(program)), load_mode, etdump, options)
-        self._state = state or EngineState()
+        else:
+            raise TypeError(
+                f"program: got {type(program).__name__}, allowed a path or the program's bytes, as "
+                "ExportedEngineProgram.buffer has them"
+            )
         self._native.share_state(self._state.native)
+
+    def __repr__(self) -> str:
+        return f"Module({self._name}, methods={self.method_names})"
 
     @property
     def state(self) -> EngineState:
@@ -179,16 +192,21 @@ class Module:
                 device arrays as well: with DLPack or ``__cuda_array_interface__``.
 
         Returns:
-            The outputs in order, as torch tensors if a torch tensor went in, else as NumPy arrays (bfloat16: as DLPack
-            arrays). They are copies that later calls leave alone. If a device array went in, outputs that the program
-            has on the device stay there: as :class:`DeviceArray`, or torch tensors.
+            The outputs in order, as torch tensors if a torch tensor went in, else as NumPy arrays, and as DLPack arrays
+            where NumPy has no type for them (bfloat16). They are copies that later calls leave alone. If a device array
+            went in, outputs that the program has on the device stay there: as :class:`DeviceArray`, or torch tensors.
 
         Raises:
             ValueError: Wrong method, number of inputs, element type, rank or dim, or no optimization profile for the
                 shapes. The module stays usable.
-            TypeError: An input is neither array nor number.
+            TypeError: An input is neither array nor number, or the inputs are no list of them.
             ExecuTorchError: The method failed.
         """
+        if not isinstance(inputs, (list, tuple, Sequence)) or isinstance(inputs, (str, bytes)):
+            raise TypeError(
+                f"inputs of method '{name}': got {type(inputs).__name__}, allowed a list of arrays, tensors and "
+                "numbers; write [x]"
+            )
         torch = sys.modules.get("torch")
         torch_outputs = torch is not None and any(isinstance(value, torch.Tensor) for value in inputs)
         try:
@@ -217,9 +235,10 @@ class Module:
             ValueError: The module records no events, or there are none since the last dump.
             OSError: The file cannot be written.
         """
-        dropped = self._native.events_dropped
-        dump = self._native.take_etdump()
-        if dump is None:
-            raise ValueError("no events since the last ETDump: run a method first")
-        write_atomically(path, dump)
+        with replacing(path) as temporary:  # where nothing can be written, the events stay for another path
+            dropped = self._native.events_dropped
+            dump = self._native.take_etdump()
+            if dump is None:
+                raise ValueError("no events since the last ETDump: run a method first")
+            temporary.write_bytes(dump)
         return dropped

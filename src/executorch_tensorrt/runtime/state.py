@@ -28,9 +28,12 @@ class EngineState:
     def __init__(self) -> None:
         self.native = _native.EngineState()
 
+    def __repr__(self) -> str:
+        return f"EngineState(names={self.names})"
+
     @property
     def names(self) -> list[str]:
-        """The buffers of the methods loaded so far, sorted: the model's names, such as ``"layers.0.k_cache"``."""
+        """Names of the buffers that the methods loaded so far have, sorted, such as ``"layers.0.k_cache"``."""
         return [buffer.name for buffer in self.native.buffers()]
 
     def reset(self) -> None:
@@ -75,6 +78,17 @@ class EngineState:
         return buffers[name]
 
 
+def check_state(state: Any) -> EngineState:
+    """A state that a caller gave.
+
+    Raises:
+        TypeError: It is none.
+    """
+    if not isinstance(state, EngineState):
+        raise TypeError(f"state: got {type(state).__name__}, allowed an EngineState, such as Module.state")
+    return state
+
+
 class EngineStateGuard:
     """Gives a state to the methods that this thread loads inside the ``with`` block, whoever loads them.
 
@@ -86,7 +100,7 @@ class EngineStateGuard:
     """
 
     def __init__(self, state: EngineState) -> None:
-        self._state = state
+        self._state = check_state(state)
         self._entered: list[tuple[int, _native.EngineStateGuard]] = []
 
     def __enter__(self) -> EngineStateGuard:

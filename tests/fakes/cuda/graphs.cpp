@@ -47,14 +47,14 @@ int cudaStreamDestroy(void* handle) {
   });
 }
 int cudaStreamBeginCapture(void* handle, int mode) {
-  return call("StreamBeginCapture", name_of_stream(handle) + " " + std::to_string(mode), [&]() -> int {
+  return call("StreamBeginCapture", name_of_stream(handle) + " " + std::to_string(mode), [=]() -> int {
     Stream* stream = usable(handle);
     if (stream == nullptr || stream->captured || handle == nullptr) {
       return kInvalidHandle;
     }
     stream->captured = std::make_shared<Works>();
     stream->capturing = 1;
-    captured_here = stream;
+    captured_here = mode != 2 ? stream : nullptr;
     return kSuccess;
   });
 }
@@ -72,6 +72,8 @@ int cudaStreamEndCapture(void* handle, void** graph) {
   };
   return call("StreamEndCapture", name_of_stream(handle), body, true);  // also one that fails ends the capture
 }
+// Not in the log: it asks nothing of the device.
+int cudaThreadExchangeStreamCaptureMode(int* mode) { return std::swap(*mode, capture_mode), kSuccess; }
 int cudaGraphInstantiateWithFlags(void** exec, void* handle, unsigned long long) {
   return call("GraphInstantiateWithFlags", "", [&]() -> int {
     const auto graph = find(handle, false);

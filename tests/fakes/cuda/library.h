@@ -62,6 +62,7 @@ inline State& state() {
 inline thread_local int current_device = 0;
 inline thread_local int last_error = 0;
 inline thread_local Stream* captured_here = nullptr;  // by this thread
+inline thread_local int capture_mode = 0;             // of this thread: 0 global, 1 its own, 2 relaxed
 
 inline std::lock_guard<std::recursive_mutex> lock() { return std::lock_guard<std::recursive_mutex>(state().mutex); }
 
@@ -98,12 +99,13 @@ inline std::string name_of_event(void* handle) {
   return event == nullptr ? "no event" : event->name;
 }
 
-// What would wait, or take memory, ends this thread's capture.
+// What would wait, or take memory, ends this thread's capture, unless the thread is relaxed meanwhile.
 inline bool breaks_capture() {
-  if (captured_here != nullptr) {
+  const bool breaks = captured_here != nullptr && capture_mode != 2;
+  if (breaks) {
     captured_here->capturing = 2;
   }
-  return captured_here != nullptr;
+  return breaks;
 }
 
 // Null where the handle is not one, or no longer.

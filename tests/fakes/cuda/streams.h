@@ -120,6 +120,9 @@ class Streams {
     });
   }
   void add_wait(Stream* stream, Event* event) {
+    if (stream->captured) {
+      die("a stream that is captured waits for an event");
+    }
     if (event->on != nullptr) {
       stream->queue.push_back([event, on = event->on, number = event->recorded] { run_until(on, event, number); });
     }

@@ -26,6 +26,7 @@ from torch.export import ExportedProgram
 from torch.utils import _pytree as pytree
 
 from executorch_tensorrt.engines.builder import BuildRequest, BuiltEngine, InputBounds
+from executorch_tensorrt.engines.kernels import warn_of_missing_kernels
 from executorch_tensorrt.graphs.edge_to_aten import edge_to_aten
 from executorch_tensorrt.graphs.in_place import select_plainly, write_in_place
 from executorch_tensorrt.graphs.leftovers import drop_data, forget, share_data
@@ -152,6 +153,7 @@ def _emit(profiles: Sequence[ExportedProgram], bounds: Sequence[InputBounds]) ->
     # The emitter's map has one handle or several for an instruction.
     links = cast("dict[str, dict[int, int | list[int]]]", program.debug_handle_map)
     plans = {plan.name: plan for plan in program.executorch_program.execution_plan}
+    warn_of_missing_kernels(plans.values())
     return BuiltEngine(
         bytes(program.buffer),
         [

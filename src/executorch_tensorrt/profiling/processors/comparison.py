@@ -30,7 +30,8 @@ class Change:
         place: the delegate it lies in, by name; empty for runs, delegates and operators.
         name: what it is called; of a run, the shapes of its inputs.
         profile: the optimization profile; -1 where it has none.
-        before, after: its times; None where that session has no such thing.
+        before: its times in the first session; None where that has no such thing.
+        after: in the second.
         ratio: median after by median before; None unless both are above zero.
     """
 

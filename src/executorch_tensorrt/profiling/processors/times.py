@@ -16,8 +16,11 @@ class Times:
 
     Attributes:
         count: how many calls.
-        median_us, p90_us, p99_us: percentiles, interpolated between calls.
-        minimum_us, maximum_us: the extremes.
+        median_us: as the other percentiles, interpolated between calls.
+        p90_us: what nine of ten calls stay below.
+        p99_us: what 99 of 100 stay below.
+        minimum_us: the shortest.
+        maximum_us: the longest.
         total_us: the sum.
     """
 

@@ -107,7 +107,9 @@ def _regions(report: TextReport, session: Session, found: Sequence[Region]) -> N
     for region in found:
         delegate, engine = region.delegate, region.delegate.engine
         profiles = sorted(used.get((delegate.method, str(delegate.instruction)), ()))
-        described = f"{engine.kind} {engine.engine_id}, {bytes_text(engine.size_bytes)}" if engine else ""
+        described = f"{engine.kind} {engine.engine_id}" if engine else ""
+        if engine and engine.size_bytes:  # a trace of a package does not tell it
+            described += f", {bytes_text(engine.size_bytes)}"
         ran = count_text(region.time.count, "call") if region.time.count else "did not run"
         rows.append((*_place(delegate), described, ", ".join(map(str, profiles)), ran))
     report.table("Which delegate regions ran", ("method", "delegate", "engine", "profiles", "ran"), rows, ())

@@ -9,11 +9,13 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
-from jinja2 import Environment, FileSystemLoader, StrictUndefined
-from markupsafe import Markup
-
 from executorch_tensorrt import words
+from executorch_tensorrt.extras import needs_extra
 from executorch_tensorrt.profiling.renderers import page_format
+
+with needs_extra("report", "an HTML page"):
+    from jinja2 import Environment, FileSystemLoader, StrictUndefined
+    from markupsafe import Markup
 
 _TEMPLATES = Path(__file__).with_name("templates")
 _SCRIPTS = ("theme.js", "page.js", "timeline.js")

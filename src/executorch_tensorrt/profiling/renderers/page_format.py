@@ -8,9 +8,11 @@ import unicodedata
 from collections.abc import Sequence
 from datetime import datetime, timedelta
 
-from markupsafe import Markup, escape
-
+from executorch_tensorrt.extras import needs_extra
 from executorch_tensorrt.words import shape_text, share_text
+
+with needs_extra("report", "an HTML page"):
+    from markupsafe import Markup, escape
 
 MAX_TEXT = 200
 MAX_PROSE = 800

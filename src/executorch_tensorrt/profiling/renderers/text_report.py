@@ -6,6 +6,7 @@ import io
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
+from executorch_tensorrt.extras import needs_extra
 from executorch_tensorrt.words import short_text
 
 if TYPE_CHECKING:
@@ -22,7 +23,8 @@ class TextReport:
     """Sections of text. Names come from files: they are shown as they are, without what a terminal would obey."""
 
     def __init__(self, width: int, color: bool) -> None:
-        from rich.console import Console
+        with needs_extra("report", "a report as text"):
+            from rich.console import Console
 
         self._file = io.StringIO()
         self._console: Console = Console(

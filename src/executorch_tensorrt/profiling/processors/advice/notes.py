@@ -51,7 +51,7 @@ def notes_of(sessions: Sequence[Session], calls: Calls, axes: Sequence[Axis], pr
 
 def _about_recording(sessions: Sequence[Session], calls: Calls) -> Iterator[str]:
     if len(calls.sizes) < FEW_CALLS:
-        yield f"Only {count_text(len(calls.sizes), 'call')} were recorded, so sizes and shares may not be typical."
+        yield f"The recording has only {count_text(len(calls.sizes), 'call')}: sizes and shares may not be typical."
     if calls.left_out:
         yield f"{count_text(calls.left_out, 'call')} without shapes are left out."
     if len({(session.level, repr(session.machine)) for session in sessions}) > 1:

@@ -1,11 +1,11 @@
-#include "device/device_allocator.h"
+#include "runtime/device_allocator.h"
 
 #include <executorch/runtime/core/device_allocator.h>
 
 #include "device/caller_stream.h"
 #include "device/cuda.h"
 #include "device/known_memory.h"
-#include "runtime/log.h"
+#include "runtime/failure.h"
 
 namespace executorch_tensorrt {
 namespace {
@@ -15,13 +15,7 @@ using executorch::runtime::etensor::DeviceIndex;
 using executorch::runtime::etensor::DeviceType;
 
 Error report(const Status& status) {
-  if (status.ok()) {
-    return Error::Ok;
-  }
-  log_message(LogLevel::kError, status.message());
-  return status.code() == StatusCode::kOutOfMemory    ? Error::MemoryAllocationFailed
-         : status.code() == StatusCode::kNotSupported ? Error::NotSupported
-                                                      : Error::Internal;
+  return status.ok() ? Error::Ok : report_failure("memory on a CUDA device", status);
 }
 
 template <typename Function>
