@@ -39,7 +39,7 @@ Status DeviceIo::take_stream() {
         "none; end the capture before the call");
   }
   captured_ = capturing != 0;
-  stream_id_ = stream_id(named);
+  stream_id_ = captured_ ? std::nullopt : stream_id(named);  // asking for it would break the capture
   return {};
 }
 

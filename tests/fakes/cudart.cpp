@@ -235,9 +235,13 @@ int cudaStreamWaitEvent(void* handle, void* event_handle, unsigned) {
 // Not in the log: a handle's number is known without asking the device.
 int cudaStreamGetId(void* handle, unsigned long long* id) {
   const auto locked = lock();
-  const Stream* stream = usable(handle);
+  Stream* stream = usable(handle);
   if (stream == nullptr) {
     return last_error = kInvalidHandle;
+  }
+  if (stream->captured) {  // in every mode, as CUDA 13 has it
+    stream->capturing = 2;
+    return last_error = kCaptureUnsupported;
   }
   return *id = stream->id, kSuccess;
 }

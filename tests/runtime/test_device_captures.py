@@ -77,6 +77,7 @@ def test_call_is_made_again_before_a_capture_when_memory_has_moved(cuda: FakeCud
 
 def test_refused_calls_leave_the_capture(cuda: FakeCuda, load: Load) -> None:
     module, runtime = load(doubled())
+    module.load_method("forward")
     stream, array = cuda.stream(), cuda.array(VALUES)
     with CudaStreamGuard(stream), cuda.captured(stream) as first:
         with pytest.raises(ValueError, match="make one such call before the capture"):
