@@ -61,6 +61,7 @@ def refuse_to_build(*arguments: Any) -> network.Plan:
     raise AssertionError("an engine was built")
 
 
+@pytest.mark.filterwarnings("ignore:ExecuTorch has no kernel")  # nothing here is run
 def test_export_with_a_cache_builds_an_engine_once(cache: Path) -> None:
     first = export_rtx(two_partitions(), cache)
     with patch.object(builder, "build_plan", refuse_to_build):
@@ -90,6 +91,7 @@ def test_export_asks_for_the_engines_of_all_methods(cache: Path) -> None:
     assert ask(model, cache, inputs=dict.fromkeys(model, ROWS)).count == 2  # type: ignore[arg-type]
 
 
+@pytest.mark.filterwarnings("ignore:ExecuTorch has no kernel")  # nothing here is run
 def test_export_completes_with_the_program_that_a_direct_one_makes(cache: Path) -> None:
     ask(two_partitions(), cache)
     assert statuses(build(cache)) == ["built", "built"]

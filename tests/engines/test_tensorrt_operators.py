@@ -49,6 +49,7 @@ REFUSED: dict[str, tuple[str, Forward, str, str]] = {
 }
 
 
+@pytest.mark.filterwarnings("ignore:ExecuTorch has no kernel")  # nothing here is run
 @pytest.mark.parametrize("case", REFUSED)
 def test_refused_operator_stays_outside_with_its_reason(case: str) -> None:
     dtype, forward, name, reason = REFUSED[case]
@@ -68,6 +69,7 @@ def test_operator_that_is_refused_by_the_build_stays_outside() -> None:
     assert len(program.delegates) == 1
 
 
+@pytest.mark.filterwarnings("ignore:ExecuTorch has no kernel")  # nothing here is run
 def test_operator_without_a_conversion_that_is_found_late_stays_outside() -> None:
     model = model_of(lambda self, x: torch.erfinv(x) * 2)
     with patch.object(Operators, "reason", lambda self, node: None):
