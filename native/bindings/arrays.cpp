@@ -46,8 +46,7 @@ ScalarType scalar_type_of(nb::dlpack::dtype dtype) {
 
 std::string dtype_text(const nb::object& arg) {
   const nb::object dtype = arg.attr("dtype");
-  return nb::cast<std::string>(
-      nb::str(nb::handle(dtype)));  // of an object; str() of an attribute would take it for text
+  return nb::cast<std::string>(nb::str(nb::handle(dtype)));  // str() of an attribute would take it for text
 }
 
 [[noreturn]] void wrong_type(const std::string& label, const nb::object& arg, const char* allowed) {

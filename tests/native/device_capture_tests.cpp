@@ -1,14 +1,12 @@
 // Calls on a stream that the caller captures into a graph of his own: joined where all that they need is there and
 // stays, else refused with the capture as it was.
-#include <executorch/devtools/etdump/etdump_flatcc.h>
-
 #include <boost/test/unit_test.hpp>
-#include <cstdlib>
 #include <memory>
 #include <stdexcept>
 #include <string>
 #include <vector>
 
+#include "delegate_metadata.h"
 #include "device_caller.h"
 #include "executorch_tensorrt/optimization_profile_guard.h"
 #include "executorch_tensorrt/profiling_control.h"
@@ -157,23 +155,10 @@ BOOST_AUTO_TEST_CASE(what_would_be_staged_is_refused) {
 }
 
 BOOST_AUTO_TEST_CASE(level_layers_is_refused_and_others_are_told_of_the_capture) {
-  class Metadata final : public executorch::etdump::ETDumpGen {
-   public:
-    Metadata() { create_event_block("Execute"); }
-    ~Metadata() override { std::free(get_etdump_data().buf); }
-    void end_profiling_delegate(executorch::runtime::EventTracerEntry entry, const void* metadata,
-                                std::size_t size) override {
-      if (size > 0) {
-        of_delegate.assign(static_cast<const char*>(metadata), size);
-      }
-      ETDumpGen::end_profiling_delegate(entry, metadata, size);
-    }
-    std::string of_delegate;
-  };
   FakeCuda cuda;
   DeviceCaller caller;
   BOOST_TEST_REQUIRE((caller.load("layers") == Error::Ok));
-  Metadata tracer;
+  DelegateMetadata tracer;
   OwnStream stream;
   BOOST_TEST((caller.run(3, &tracer) == Error::Ok));
   refuses(caller, stream.handle, "got level layers, allowed the others");

@@ -1,11 +1,9 @@
 // What an engine on a device makes of a call, in CUDA's own calls and their order.
-#include <executorch/devtools/etdump/etdump_flatcc.h>
-
 #include <boost/test/unit_test.hpp>
-#include <cstdlib>
 #include <string>
 #include <vector>
 
+#include "delegate_metadata.h"
 #include "device_caller.h"
 #include "executorch_tensorrt/optimization_profile_guard.h"
 
@@ -13,26 +11,6 @@ using namespace executorch_tensorrt;
 using namespace executorch_tensorrt::testing;
 using executorch::runtime::Error;
 using Lines = std::vector<std::string>;
-
-namespace {
-
-// What the last call's event of the whole delegate says.
-class Metadata final : public executorch::etdump::ETDumpGen {
- public:
-  Metadata() { create_event_block("Execute"); }
-  ~Metadata() override { std::free(get_etdump_data().buf); }
-  void end_profiling_delegate(executorch::runtime::EventTracerEntry entry, const void* metadata,
-                              std::size_t size) override {
-    if (size > 0) {
-      of_delegate.assign(static_cast<const char*>(metadata), size);
-    }
-    ETDumpGen::end_profiling_delegate(entry, metadata, size);
-  }
-
-  std::string of_delegate;
-};
-
-}  // namespace
 
 BOOST_AUTO_TEST_SUITE(device_order)
 
@@ -138,7 +116,7 @@ BOOST_AUTO_TEST_CASE(level_phases_adds_an_event_before_the_work_and_looks_at_the
   FakeCuda cuda;
   DeviceCaller caller;
   BOOST_TEST_REQUIRE((caller.load("phases") == Error::Ok));
-  Metadata tracer;
+  DelegateMetadata tracer;
   OwnStream stream;
   BOOST_TEST((caller.run(2, &tracer) == Error::Ok));
   BOOST_TEST(tracer.of_delegate.find("device_ns") == std::string::npos);
@@ -166,7 +144,7 @@ BOOST_AUTO_TEST_CASE(level_phases_times_the_work_of_a_call_that_waits_and_counts
   FakeCuda cuda;
   DeviceCaller caller(Place::kMalloc, Place::kMalloc);
   BOOST_TEST_REQUIRE((caller.load("phases") == Error::Ok));
-  Metadata tracer;
+  DelegateMetadata tracer;
   for (int call = 0; call < 2; ++call) {
     BOOST_TEST((caller.run(2, &tracer) == Error::Ok));
     BOOST_TEST(tracer.of_delegate.find(R"("staged_bytes":64,)") != std::string::npos, tracer.of_delegate);

@@ -65,6 +65,12 @@ def mutable_buffers(program: ExportedProgram) -> list[MutableBuffer]:
     ]
 
 
+def initial_value(program: ExportedProgram, buffer: MutableBuffer) -> torch.Tensor:
+    """What a buffer of a program has in the model. One that is not persistent is among the constants."""
+    values = program.state_dict if buffer.name in program.state_dict else program.constants
+    return cast(torch.Tensor, values[buffer.name])
+
+
 def tag_owned(program: ExportedProgram) -> None:
     """Put every mutable buffer into the engine that uses it.
 
@@ -144,11 +150,7 @@ def with_buffers_as_arguments(program: ExportedProgram) -> tuple[ExportedProgram
     A partition that owns none is returned as it is.
     """
     owned = [
-        OwnedBuffer(buffer.name, buffer.placeholder.name, buffer.update.name, program.state_dict[buffer.name])
-        if buffer.name in program.state_dict
-        else OwnedBuffer(
-            buffer.name, buffer.placeholder.name, buffer.update.name, cast(torch.Tensor, program.constants[buffer.name])
-        )
+        OwnedBuffer(buffer.name, buffer.placeholder.name, buffer.update.name, initial_value(program, buffer))
         for buffer in mutable_buffers(program)
     ]
     if not owned:

@@ -20,7 +20,7 @@ from torch.fx.passes.infra.pass_base import PassResult
 
 from executorch_tensorrt.engines.blob import unpack_metadata
 from executorch_tensorrt.exporter.backend import TensorRTBackend
-from executorch_tensorrt.exporter.buffers import mutable_buffers
+from executorch_tensorrt.exporter.buffers import initial_value, mutable_buffers
 
 
 class InPlaceMemoryPlanningPass(MemoryPlanningPass):
@@ -66,8 +66,7 @@ def keep_initial_values(edge: EdgeProgramManager) -> None:
     for name in edge.methods:
         program = edge.exported_program(name)
         for buffer in mutable_buffers(program):
-            value = program.state_dict.get(buffer.name, program.constants.get(buffer.name))
-            if cast(torch.Tensor, value).any():
+            if initial_value(program, buffer).any():
                 buffer.placeholder.meta["et_init_buffer"] = True
 
 
