@@ -17,14 +17,16 @@ FOLDERS = {
     "include": set[str](),
     "device": {"core", "public"},
     "engines": {"core"},
-    "runtime": {"core", "device", "engines", "public"},
-    "aoti": {"core", "runtime", "public"},
-    "runner": {"core", "runtime", "public"},
-    "bindings": {"core", "device", "engines", "runtime", "aoti", "public"},
+    "process": {"core", "public"},
+    "delegate": {"core", "device", "engines", "process", "public"},
+    "program": {"core", "device", "engines", "process", "delegate", "public"},
+    "aoti": {"core", "process", "delegate", "public"},
+    "runner": {"core", "process", "program", "public"},
+    "bindings": {"core", "device", "engines", "process", "delegate", "program", "aoti", "public"},
 }
 # Per library: the folders that may include its headers.
 LIBRARIES = {
-    "executorch": {"include", "engines", "runtime", "runner", "bindings", "aoti"},
+    "executorch": {"include", "engines", "process", "delegate", "program", "runner", "bindings", "aoti"},
     "nanobind": {"bindings"},
     "boost": {"core", "runner"},
     "torch": set[str](),  # found at run time
@@ -66,9 +68,11 @@ def test_native_files_include_what_their_folder_may(folder: str) -> None:
     ("folder", "line"),
     [
         ("core", "#include <executorch/runtime/core/error.h>"),
-        ("core", '#include "runtime/log.h"'),
-        ("device", '#include "runtime/log.h"'),
-        ("runtime", "#include <nanobind/nanobind.h>"),
+        ("core", '#include "process/log.h"'),
+        ("device", '#include "process/log.h"'),
+        ("process", '#include "delegate/engine_handle.h"'),
+        ("delegate", '#include "program/checked_module.h"'),
+        ("delegate", "#include <nanobind/nanobind.h>"),
         ("include", '#include "core/shape.h"'),
         ("device", "#include <cuda_runtime_api.h>"),
     ],

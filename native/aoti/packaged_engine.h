@@ -8,7 +8,7 @@
 #include <string>
 
 #include "core/metadata.h"
-#include "runtime/engine_handle.h"
+#include "delegate/engine_handle.h"
 
 namespace executorch_tensorrt {
 

@@ -9,7 +9,7 @@
 #include "executorch_tensorrt/last_error.h"
 #include "executorch_tensorrt/profiling_control.h"
 #include "executorch_tensorrt/torch_operators.h"
-#include "runtime/failure.h"
+#include "process/failure.h"
 
 namespace executorch_tensorrt {
 namespace {

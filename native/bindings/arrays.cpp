@@ -8,7 +8,7 @@
 #include <stdexcept>
 
 #include "bindings/failure.h"
-#include "runtime/method_values.h"
+#include "program/method_values.h"
 
 namespace nb = nanobind;
 

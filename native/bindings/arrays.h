@@ -15,7 +15,7 @@
 #include "bindings/device_array.h"
 #include "core/scalar_type.h"
 #include "core/status.h"
-#include "runtime/method_info.h"
+#include "program/method_info.h"
 
 namespace executorch_tensorrt {
 

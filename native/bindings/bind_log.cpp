@@ -8,7 +8,7 @@
 
 #include "bindings/bindings.h"
 #include "executorch_tensorrt/last_error.h"
-#include "runtime/log.h"
+#include "process/log.h"
 
 namespace nb = nanobind;
 

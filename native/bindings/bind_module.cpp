@@ -14,8 +14,8 @@
 #include "bindings/arrays.h"
 #include "bindings/bindings.h"
 #include "bindings/failure.h"
-#include "runtime/checked_module.h"
-#include "runtime/selection_collector.h"
+#include "process/thread_request.h"
+#include "program/checked_module.h"
 
 namespace nb = nanobind;
 using namespace nb::literals;

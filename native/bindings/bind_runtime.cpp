@@ -6,12 +6,12 @@
 
 #include "bindings/bindings.h"
 #include "bindings/python_engine.h"
+#include "delegate/backend.h"
 #include "engines/registry.h"
 #include "executorch_tensorrt/last_error.h"
 #include "executorch_tensorrt/profiling_control.h"
-#include "runtime/backend.h"
-#include "runtime/device_allocator.h"
-#include "runtime/request_scope.h"
+#include "process/thread_request.h"
+#include "program/device_allocator.h"
 
 namespace nb = nanobind;
 using namespace nb::literals;

@@ -4,7 +4,7 @@
 #include "bindings/bindings.h"
 #include "bindings/failure.h"
 #include "executorch_tensorrt/engine_state.h"
-#include "runtime/status_of.h"
+#include "process/failure.h"
 
 namespace nb = nanobind;
 using namespace nb::literals;

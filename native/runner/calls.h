@@ -4,10 +4,10 @@
 #include <string>
 #include <vector>
 
+#include "process/thread_request.h"
+#include "program/checked_module.h"
 #include "runner/arguments.h"
 #include "runner/inputs.h"
-#include "runtime/checked_module.h"
-#include "runtime/selection_collector.h"
 
 namespace executorch_tensorrt {
 

@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "core/shape.h"
-#include "runtime/method_info.h"
+#include "program/method_info.h"
 
 namespace executorch_tensorrt {
 

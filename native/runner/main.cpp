@@ -11,15 +11,15 @@
 #include <new>
 
 #include "core/profiling_settings.h"
+#include "process/log.h"
+#include "process/write_file.h"
+#include "program/checked_module.h"
 #include "runner/arguments.h"
 #include "runner/calls.h"
 #include "runner/failure.h"
 #include "runner/inputs.h"
 #include "runner/outputs.h"
 #include "runner/report.h"
-#include "runtime/checked_module.h"
-#include "runtime/log.h"
-#include "runtime/write_file.h"
 
 namespace executorch_tensorrt {
 namespace {

@@ -4,9 +4,9 @@
 #include <numeric>
 #include <system_error>
 
+#include "process/write_file.h"
 #include "runner/failure.h"
 #include "runner/npy.h"
-#include "runtime/write_file.h"
 
 namespace executorch_tensorrt {
 namespace {

@@ -5,10 +5,10 @@
 #include <string>
 #include <vector>
 
+#include "program/method_info.h"
 #include "runner/arguments.h"
 #include "runner/calls.h"
 #include "runner/inputs.h"
-#include "runtime/method_info.h"
 
 namespace executorch_tensorrt {
 

@@ -10,7 +10,7 @@
 #include "device/cuda.h"
 #include "executorch_tensorrt/last_error.h"
 #include "fake_engine.h"
-#include "runtime/log.h"
+#include "process/log.h"
 
 using namespace executorch_tensorrt;
 using namespace executorch_tensorrt::testing;

@@ -9,7 +9,7 @@
 #include <utility>
 #include <vector>
 
-#include "runtime/backend.h"
+#include "delegate/backend.h"
 
 namespace executorch_tensorrt::testing {
 

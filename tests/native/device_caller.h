@@ -10,10 +10,10 @@
 #include <vector>
 
 #include "delegate.h"
+#include "delegate/options.h"
 #include "executorch_tensorrt/cuda_stream_guard.h"
 #include "executorch_tensorrt/last_error.h"
 #include "fake_cuda.h"
-#include "runtime/options.h"
 
 namespace executorch_tensorrt::testing {
 

@@ -12,7 +12,7 @@
 #include "device_caller.h"
 #include "executorch_tensorrt/optimization_profile_guard.h"
 #include "executorch_tensorrt/profiling_control.h"
-#include "runtime/request_scope.h"
+#include "process/thread_request.h"
 
 using namespace executorch_tensorrt;
 using namespace executorch_tensorrt::testing;

@@ -9,11 +9,11 @@
 #include <memory>
 #include <vector>
 
+#include "delegate/engine_handle.h"
 #include "executorch_tensorrt/optimization_profile_guard.h"
 #include "executorch_tensorrt/profiling_control.h"
 #include "fake_engine.h"
-#include "runtime/engine_handle.h"
-#include "runtime/request_scope.h"
+#include "process/thread_request.h"
 
 using namespace executorch_tensorrt;
 using namespace executorch_tensorrt::testing;

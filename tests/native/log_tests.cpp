@@ -13,8 +13,8 @@
 #include "executorch_tensorrt/engine_state.h"
 #include "executorch_tensorrt/last_error.h"
 #include "executorch_tensorrt/profiling_control.h"
-#include "runtime/failure.h"
-#include "runtime/log.h"
+#include "process/failure.h"
+#include "process/log.h"
 
 using namespace executorch_tensorrt;
 using executorch::runtime::Error;

@@ -3,7 +3,7 @@
 #include <string>
 #include <vector>
 
-#include "runtime/options.h"
+#include "delegate/options.h"
 
 using namespace executorch_tensorrt;
 using executorch::runtime::BackendOption;

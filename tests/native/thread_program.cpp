@@ -13,7 +13,7 @@
 #include <thread>
 #include <vector>
 
-#include "runtime/selection_collector.h"
+#include "process/thread_request.h"
 
 using executorch::extension::Module;
 using executorch_tensorrt::OptimizationProfileGuard;

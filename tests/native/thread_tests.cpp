@@ -11,7 +11,7 @@
 #include "executorch_tensorrt/optimization_profile_guard.h"
 #include "executorch_tensorrt/profiling_control.h"
 #include "own_buffers.h"
-#include "runtime/selection_collector.h"
+#include "process/thread_request.h"
 #include "three_by_three.h"
 
 using namespace executorch_tensorrt;

@@ -12,13 +12,13 @@
 #include <string>
 #include <vector>
 
+#include "delegate/backend.h"
+#include "delegate/engine_handle.h"
 #include "executorch_tensorrt/last_error.h"
 #include "executorch_tensorrt/optimization_profile_guard.h"
 #include "fake_cuda.h"
 #include "fake_engine.h"
-#include "runtime/backend.h"
-#include "runtime/engine_handle.h"
-#include "runtime/selection_collector.h"
+#include "process/thread_request.h"
 
 using namespace executorch_tensorrt;
 using namespace executorch_tensorrt::testing;

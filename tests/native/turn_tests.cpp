@@ -11,8 +11,8 @@
 #include "executorch_tensorrt/optimization_profile_guard.h"
 #include "gate.h"
 #include "own_buffers.h"
-#include "runtime/failure.h"
-#include "runtime/log.h"
+#include "process/failure.h"
+#include "process/log.h"
 #include "three_by_three.h"
 
 using namespace executorch_tensorrt;

@@ -1,0 +1,46 @@
+// What the calling thread asks of the engines that it runs, and what they answer.
+#pragma once
+
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "core/selection.h"
+
+namespace executorch_tensorrt {
+
+// The thread's request, which OptimizationProfileGuard sets.
+Request current_request();
+void set_current_request(Request request);
+
+// The profile that one delegate used in one execution.
+struct Selection {
+  std::string engine_id;  // empty for engines that Torch-TensorRT exported
+  std::size_t profile = 0;
+};
+
+// Collects what delegates of this thread select until it ends. Without one nothing is recorded.
+class SelectionCollector {
+ public:
+  SelectionCollector() : previous_(std::exchange(active_, this)) {}
+  ~SelectionCollector() { active_ = previous_; }
+  SelectionCollector(const SelectionCollector&) = delete;
+  SelectionCollector& operator=(const SelectionCollector&) = delete;
+
+  std::vector<Selection> take() { return std::move(selections_); }
+
+  static void record(const std::string& engine_id, std::size_t profile) {
+    if (active_ != nullptr) {
+      active_->selections_.push_back({engine_id, profile});
+    }
+  }
+
+ private:
+  // In the shared library, once per process.
+  static thread_local SelectionCollector* active_;
+
+  SelectionCollector* previous_;
+  std::vector<Selection> selections_;
+};
+
+}  // namespace executorch_tensorrt
