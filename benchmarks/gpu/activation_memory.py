@@ -6,7 +6,7 @@ from gpu.cuda import free_memory
 from gpu_timing import Bench
 
 from executorch_tensorrt import Module
-from executorch_tensorrt.engines.tensorrt.runtime import PlanEngine
+from executorch_tensorrt.engines.tensorrt.runtime import PlanContext, PlanEngine
 
 
 def main() -> None:
@@ -15,14 +15,14 @@ def main() -> None:
     )
     given: list[int] = []
     sizes: list[int] = []
-    give = PlanEngine.set_activation_memory
+    create = PlanEngine.create_context
 
-    def record(engine: PlanEngine, address: int, size: int) -> None:
+    def record(engine: PlanEngine, profile: int, layers: bool, stream: int, address: int, size: int) -> PlanContext:
         given.append(size)
-        sizes[:] = [engine.activation_size(profile) for profile in range(len(engine.profiles))]
-        give(engine, address, size)
+        sizes[:] = [engine.activation_size(each) for each in range(len(engine.profiles))]
+        return create(engine, profile, layers, stream, address, size)
 
-    with patch.object(PlanEngine, "set_activation_memory", record):
+    with patch.object(PlanEngine, "create_context", record):
         module = Module(bench.case.path, optimization_profile="auto")
         free = [free_memory()]
         for call in ("first", "second", "first", "largest"):

@@ -26,8 +26,7 @@ def bare(bench: Bench, call: str, profile: int) -> Callable[[], object]:
         [binding.name for binding in metadata.outputs],
     )
     memory = DeviceArray((max(map(engine.activation_size, range(len(engine.profiles)))),), "u1")
-    engine.set_activation_memory(memory.address, memory.nbytes)
-    context = engine.create_context(profile, False, bench.stream.handle)
+    context = engine.create_context(profile, False, bench.stream.handle, memory.address, memory.nbytes)
     bench.stream.synchronize()
     (values,) = bench.device_inputs(call)
     output = DeviceArray(bench.case.calls[call].outputs[0].shape, "f4")

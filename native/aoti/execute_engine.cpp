@@ -214,7 +214,6 @@ class Arguments {
       stream.emplace(torch_api::current_cuda_stream(*cuda_device_));
     }
     TorchTracer tracer;
-    const std::unique_lock<std::mutex> turn = engine_.take_turn();
     const Status status = engine_.handle->execute({values_.data(), values_.size()}, &tracer);
     if (!status.ok()) {
       throw_status(engine_.label, status);

@@ -5,7 +5,6 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include <atomic>
 #include <cerrno>
 #include <cstring>
 #include <map>
@@ -17,6 +16,7 @@
 
 #include "core/blob.h"
 #include "core/digest.h"
+#include "process/yielding_lock.h"
 
 namespace executorch_tensorrt {
 namespace {
@@ -63,18 +63,6 @@ struct Registry {
 Registry& registry() {
   static Registry instance;
   return instance;
-}
-
-void wait_for(std::unique_lock<std::mutex>& lock) { lock.lock(); }
-
-std::atomic<TakeLock> take_lock{wait_for};
-
-std::unique_lock<std::mutex> locked(std::mutex& mutex) {
-  std::unique_lock<std::mutex> lock(mutex, std::try_to_lock);
-  if (!lock) {
-    take_lock.load(std::memory_order_relaxed)(lock);
-  }
-  return lock;
 }
 
 std::string hexadecimal(const std::uint8_t (&digest)[32]) {
@@ -132,10 +120,11 @@ Result<std::shared_ptr<PackagedEngine>> make_engine(const Header& header, const 
   if (!handle.ok()) {
     return handle.status();
   }
+  // PyTorch's runners are waited for with the GIL, so a call that let go of it might not get it back.
+  (*handle)->yield_to_python(view->format != BlobFormat::kCpu);
   auto engine = std::make_shared<PackagedEngine>();
   engine->label =
       "engine " + (metadata->record ? metadata->record->engine_id : hexadecimal(header.digest).substr(0, 12));
-  engine->runs_in_python = view->format != BlobFormat::kCpu;
   engine->metadata = std::move(*metadata);
   engine->blob = std::move(*blob);
   engine->handle = std::move(*handle);
@@ -150,12 +139,6 @@ std::shared_ptr<PackagedEngine> find(const Key& key) {
 }
 
 }  // namespace
-
-void set_take_lock(TakeLock function) { take_lock.store(function, std::memory_order_relaxed); }
-
-std::unique_lock<std::mutex> PackagedEngine::take_turn() {
-  return runs_in_python ? locked(turn) : std::unique_lock<std::mutex>();
-}
 
 Result<std::shared_ptr<PackagedEngine>> packaged_engine(const void* data, std::size_t size) {
   Header header;

@@ -4,7 +4,6 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
-#include <mutex>
 #include <string>
 
 #include "core/metadata.h"
@@ -24,21 +23,11 @@ namespace executorch_tensorrt {
 //       64        the blob, unless it lies outside
 inline constexpr std::size_t kPackagedHeaderSize = 64;
 
-// Takes a lock whose holder may need Python's GIL. In a process with Python, a thread that has the GIL lets go of it
-// while it waits.
-using TakeLock = void (*)(std::unique_lock<std::mutex>& lock);
-void set_take_lock(TakeLock take_lock);
-
 struct PackagedEngine {
   std::string label;  // "engine 1a2b3c4d5e6f"
   EngineMetadata metadata;
   std::shared_ptr<const void> blob;  // before what reads it
   std::unique_ptr<EngineHandle> handle;
-  bool runs_in_python = false;  // its runtime is written in Python
-  std::mutex turn;              // of engines that run in Python: taken before the handle's own
-
-  // To be held during a call.
-  std::unique_lock<std::mutex> take_turn();
 };
 
 // The engine that a tensor of `size` bytes at `data` is or stands for. The blob is copied: a package may be unloaded

@@ -146,6 +146,13 @@ void check_dtype(const std::string& label, ScalarType got, const TensorMeta& met
   }
 }
 
+// `got` is negative for a device that is none of CUDA's.
+[[noreturn]] void wrong_device(const std::string& label, int got, int allowed) {
+  throw nb::value_error((label + ": got a tensor on " + (got < 0 ? "a device" : "CUDA device " + std::to_string(got)) +
+                         ", allowed a contiguous one on CUDA device " + std::to_string(allowed) + " or on the CPU")
+                            .c_str());
+}
+
 // As the caller's library says it, of a type that no tensor of ExecuTorch has, such as complex64.
 std::string name_of(const nb::object& arg, nb::dlpack::dtype type) {
   return nb::hasattr(arg, "dtype") ? dtype_text(arg)
@@ -172,6 +179,17 @@ InputArray InputArray::from(const std::string& label, const nb::object& arg, con
     input.make_tensor(input.number_.get(), meta);
     return input;
   }
+  if (const DeviceArray* own = nullptr; device && nb::try_cast(arg, own, false) && own != nullptr) {
+    input.owner_ = arg;
+    input.source_ = own->output;
+    check_dtype(label, own->dtype, meta, [] { return std::string(); });
+    if (own->device != *device) {
+      wrong_device(label, own->device, *device);
+    }
+    input.take_device_array(label, {own->output.block->data(), {own->shape.begin(), own->shape.end()}, {}, own->dtype},
+                            meta, device);
+    return input;
+  }
   // Before DLPack, which costs more.
   if (CudaArrayView view; device && view_cuda_array(label, arg, view)) {
     input.owner_ = arg;
@@ -194,10 +212,7 @@ InputArray InputArray::from(const std::string& label, const nb::object& arg, con
   if (input.array_.device_type() != nb::device::cpu::value) {
     const int got = input.array_.device_type() == nb::device::cuda::value ? input.array_.device_id() : -1;
     if (device && (got != *device || !is_dense(input.array_, meta.dim_order))) {
-      throw nb::value_error((label + ": got a tensor on " +
-                             (got < 0 ? "a device" : "CUDA device " + std::to_string(got)) +
-                             ", allowed a contiguous one on CUDA device " + std::to_string(*device) + " or on the CPU")
-                                .c_str());
+      wrong_device(label, got, *device);
     }
     input.take_device_array(label, {const_cast<void*>(input.array_.data()), std::move(input.shape_), {}, meta.dtype},
                             meta, device);
@@ -266,7 +281,7 @@ EValue scalar_input(const std::string& label, const nb::object& arg, Tag tag) {
   }
 }
 
-Result<OutputValue> copy_output(const EValue& value, const std::shared_ptr<void>& block) {
+Result<OutputValue> copy_output(const EValue& value, const DeviceOutput& on_device) {
   if (value.isInt()) return OutputValue(value.toInt());
   if (value.isDouble()) return OutputValue(value.toDouble());
   if (value.isBool()) return OutputValue(value.toBool());
@@ -277,8 +292,8 @@ Result<OutputValue> copy_output(const EValue& value, const std::shared_ptr<void>
   for (const auto dim : tensor.sizes()) {
     shape.push_back(static_cast<std::size_t>(dim));
   }
-  if (block) {
-    return OutputValue(DeviceArray{block, std::move(shape), dtype, tensor.device_index()});
+  if (on_device.block) {
+    return OutputValue(DeviceArray{on_device, std::move(shape), dtype, tensor.device_index()});
   }
   OutputTensor out{nullptr, std::move(shape), {}, dtype};
   if (!executorch::runtime::is_contiguous_dim_order(tensor.dim_order().data(), tensor.dim_order().size())) {

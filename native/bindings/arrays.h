@@ -31,6 +31,9 @@ class InputArray {
   executorch::aten::Tensor tensor() const { return *tensor_; }
   bool on_device() const { return on_device_; }
 
+  // That it is; without a block for others.
+  const DeviceOutput& source() const { return source_; }
+
  private:
   InputArray() = default;
   void make_tensor(const void* data, const TensorMeta& meta, int device = 0);
@@ -43,6 +46,7 @@ class InputArray {
   std::vector<std::int64_t> shape_;
   executorch::extension::TensorPtr tensor_;
   bool on_device_ = false;
+  DeviceOutput source_;
 };
 
 // For method inputs that are no tensors. TypeError, starting with `label`, on another kind.
@@ -58,9 +62,9 @@ struct OutputTensor {
 };
 using OutputValue = std::variant<std::monostate, OutputTensor, DeviceArray, std::int64_t, double, bool>;
 
-// Lists and strings, which no exported model returns, become None. With `block`, the device memory that the output lies
-// in, it stays there.
-Result<OutputValue> copy_output(const executorch::runtime::EValue& value, const std::shared_ptr<void>& block);
+// Lists and strings, which no exported model returns, become None. With a block, which the output lies in, it stays on
+// its device.
+Result<OutputValue> copy_output(const executorch::runtime::EValue& value, const DeviceOutput& on_device);
 
 // A NumPy array or, with `torch`, a torch tensor; NumPy has no bfloat16: that becomes a DLPack array. What lies on a
 // device becomes a DeviceArray or a torch tensor there.

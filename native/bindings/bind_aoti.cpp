@@ -1,7 +1,5 @@
 #include <nanobind/stl/string.h>
 
-#include <mutex>
-
 #include "aoti/packaged_engine.h"
 #include "aoti/torch_operators.h"
 #include "bindings/bindings.h"
@@ -11,21 +9,7 @@ namespace nb = nanobind;
 using namespace nb::literals;
 
 namespace executorch_tensorrt {
-namespace {
-
-void take_lock_without_gil(std::unique_lock<std::mutex>& lock) {
-  if (Py_IsInitialized() == 0 || PyGILState_Check() == 0) {
-    lock.lock();
-    return;
-  }
-  const nb::gil_scoped_release release;
-  lock.lock();
-}
-
-}  // namespace
-
 void bind_aoti(nb::module_& m) {
-  set_take_lock(take_lock_without_gil);
   m.def(
       "register_torch_operators", [] { check(register_all_operators()); },
       "Register torch.ops.executorch_tensorrt with the PyTorch of this process.");

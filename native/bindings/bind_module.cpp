@@ -14,6 +14,7 @@
 #include "bindings/arrays.h"
 #include "bindings/bindings.h"
 #include "bindings/failure.h"
+#include "bindings/python_engine.h"
 #include "process/thread_request.h"
 #include "program/checked_module.h"
 
@@ -89,7 +90,10 @@ class PyModule {
         all.push_back(option);
       }
     }
-    check(unlocked([&] { return module_->load_method(info, std::move(all)); }));
+    InterruptionScope interruption;
+    const Status status = unlocked([&] { return module_->load_method(info, std::move(all)); });
+    interruption.raise();
+    check(status);
   }
 
   void share_state(const EngineState& state) {
@@ -104,14 +108,24 @@ class PyModule {
 
   nb::list execute(const std::string& name, const nb::sequence& args, bool torch_outputs) {
     const MethodInfo& info = method_info(name);
+    InterruptionScope interruption;
     std::vector<InputArray> arrays;  // keeps the callers' arrays alive
     std::vector<EValue> inputs = convert_inputs(info, args, arrays);
     const bool device_outputs =
         std::any_of(arrays.begin(), arrays.end(), [](const InputArray& array) { return array.on_device(); });
+    std::vector<DeviceOutput> from;
+    for (const InputArray& array : arrays) {
+      if (array.source().block) {
+        from.push_back(array.source());
+      }
+    }
     std::vector<OutputValue> outputs;
     SelectionCollector collector;
     // Outputs lie in the module's arena, so they are copied under the lock as well.
-    check(unlocked([&] { return execute_locked(info, std::move(inputs), device_outputs, outputs); }));
+    const Status status =
+        unlocked([&] { return execute_locked(info, std::move(inputs), from, device_outputs, outputs); });
+    interruption.raise();
+    check(status);
     last_selections_ = collector.take();
     nb::list out;
     for (OutputValue& output : outputs) {
@@ -170,13 +184,16 @@ class PyModule {
     }
     check(check_device(info));
     std::vector<std::optional<int>> devices(info.inputs.size());
-    check(unlocked([&] {
-      Status status = load_locked(info);
-      for (std::size_t i = 0; status.ok() && i < devices.size(); ++i) {
+    InterruptionScope interruption;
+    const Status status = unlocked([&] {
+      Status loaded = load_locked(info);
+      for (std::size_t i = 0; loaded.ok() && i < devices.size(); ++i) {
         devices[i] = module_->values(info.name).input_device(i);
       }
-      return status;
-    }));
+      return loaded;
+    });
+    interruption.raise();
+    check(status);
     return input_devices_.emplace(info.name, std::move(devices)).first->second;
   }
 
@@ -184,19 +201,19 @@ class PyModule {
     return module_->is_method_loaded(info.name) ? Status() : module_->load_method(info, options_);
   }
 
-  Status execute_locked(const MethodInfo& info, std::vector<EValue> inputs, bool device_outputs,
-                        std::vector<OutputValue>& outputs) {
+  Status execute_locked(const MethodInfo& info, std::vector<EValue> inputs, const std::vector<DeviceOutput>& from,
+                        bool device_outputs, std::vector<OutputValue>& outputs) {
     // Another thread may have unloaded it.
     if (Status status = load_locked(info); !status.ok()) {
       return status;
     }
-    const auto result = module_->execute(info, std::move(inputs));
+    const auto result = module_->execute(info, std::move(inputs), from);
     if (!result.ok()) {
       return result.status();
     }
     const MethodValues& values = module_->values(info.name);
     for (std::size_t o = 0; o < result->size(); ++o) {
-      auto output = copy_output((*result)[o], device_outputs ? values.output_block(o) : nullptr);
+      auto output = copy_output((*result)[o], device_outputs ? values.output(o) : DeviceOutput{});
       if (!output.ok()) {
         return output.status();
       }

@@ -4,6 +4,8 @@
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/vector.h>
 
+#include <mutex>
+
 #include "bindings/bindings.h"
 #include "bindings/python_engine.h"
 #include "delegate/backend.h"
@@ -11,14 +13,28 @@
 #include "executorch_tensorrt/last_error.h"
 #include "executorch_tensorrt/profiling_control.h"
 #include "process/thread_request.h"
+#include "process/yielding_lock.h"
 #include "program/device_allocator.h"
 
 namespace nb = nanobind;
 using namespace nb::literals;
 
 namespace executorch_tensorrt {
+namespace {
+
+void take_lock_without_gil(std::unique_lock<std::mutex>& lock) {
+  if (Py_IsInitialized() == 0 || PyGILState_Check() == 0) {
+    lock.lock();
+    return;
+  }
+  const nb::gil_scoped_release release;
+  lock.lock();
+}
+
+}  // namespace
 
 void bind_runtime(nb::module_& m) {
+  set_take_lock(take_lock_without_gil);
   m.def("backend_is_registered", &backend_is_registered,
         "Whether this library's delegate answers to 'TensorRTBackend' in this process.");
   m.def(

@@ -31,10 +31,54 @@ constexpr struct {
 
 template <typename Framework>
 nb::object as_ndarray(const DeviceArray& array) {
-  auto* const owner = new std::shared_ptr<void>(array.memory);
-  const nb::capsule capsule(owner, [](void* p) noexcept { delete static_cast<std::shared_ptr<void>*>(p); });
-  return nb::cast(nb::ndarray<Framework>(array.memory.get(), array.shape.size(), array.shape.data(), capsule, nullptr,
-                                         dlpack_dtype(array.dtype), nb::device::cuda::value, array.device));
+  using Owner = std::shared_ptr<DevicePool::Block>;
+  auto* const owner = new Owner(array.output.block);
+  const nb::capsule capsule(owner, [](void* p) noexcept {
+    const nb::gil_scoped_release release;  // it may have to wait for the device
+    delete static_cast<Owner*>(p);
+  });
+  return nb::cast(nb::ndarray<Framework>(array.output.block->data(), array.shape.size(), array.shape.data(), capsule,
+                                         nullptr, dlpack_dtype(array.dtype), nb::device::cuda::value, array.device));
+}
+
+// Runs `wait` without the GIL, with the array's device current.
+template <typename Wait>
+void settle(const DeviceArray& array, Wait&& wait) {
+  Status status;
+  {
+    const nb::gil_scoped_release release;
+    const Result<const Cuda*> cuda = Cuda::get();
+    const CudaDeviceScope scope(**cuda, array.device);
+    status = scope.status().ok() ? wait(**cuda) : scope.status();
+  }
+  check(status);
+}
+
+// From now on, what is put on `stream` comes behind what the array is made by. A stream that is being captured cannot
+// wait for what is outside of the capture.
+void hand_over(const DeviceArray& array, CudaStream stream) {
+  settle(array, [&](const Cuda& cuda) {
+    WorkInFlight ready = array.output.ready;
+    int capturing = 0;
+    const int error = cuda.StreamIsCapturing(stream, &capturing);
+    if (error != 0) {
+      return cuda.failure(error, "using the stream that an array is asked for");
+    }
+    if (capturing != 0) {
+      const OutsideCaptures outside(cuda);
+      return ready.wait();
+    }
+    array.output.block->used_on(stream);
+    return ready.end ? ready.end->put_before(stream) : Status();
+  });
+}
+
+// Whoever takes it from here does so on a stream that nobody names, if on any.
+void wait_for(const DeviceArray& array) {
+  settle(array, [&](const Cuda& cuda) {
+    const OutsideCaptures outside(cuda);
+    return WorkInFlight(array.output.ready).wait();
+  });
 }
 
 nb::dict cuda_array_interface(const DeviceArray& array) {
@@ -47,16 +91,27 @@ nb::dict cuda_array_interface(const DeviceArray& array) {
   if (type == std::end(kTypes)) {
     throw nb::attribute_error("__cuda_array_interface__ has no bfloat16: use DLPack");
   }
+  wait_for(array);
   nb::dict interface;
   interface["shape"] = nb::tuple(shape);
   interface["typestr"] = type->name;
-  interface["data"] = nb::make_tuple(reinterpret_cast<std::uintptr_t>(array.memory.get()), false);
+  interface["data"] = nb::make_tuple(reinterpret_cast<std::uintptr_t>(array.output.block->data()), false);
   interface["strides"] = nb::none();
   interface["version"] = 3;
   return interface;
 }
 
-nb::object dlpack(const DeviceArray& array, const nb::kwargs&) {
+// `stream` as the array API has it: that of the consumer, None for CUDA's default stream, -1 for one that needs no
+// order.
+nb::object dlpack(const DeviceArray& array, const nb::object& stream, const nb::kwargs&) {
+  constexpr std::int64_t kNoOrder = -1;
+  std::int64_t number = 1;
+  if (!stream.is_none() && (PyBool_Check(stream.ptr()) || !nb::try_cast(stream, number) || number < kNoOrder)) {
+    throw nb::type_error("__dlpack__: got a stream that is none, allowed None, -1, 1, 2 or a cudaStream_t as an int");
+  }
+  if (number != kNoOrder) {
+    hand_over(array, reinterpret_cast<CudaStream>(static_cast<std::uintptr_t>(number)));
+  }
   return as_ndarray<nb::array_api>(array).attr("__dlpack__")();
 }
 
@@ -69,15 +124,10 @@ nb::object to_numpy(const DeviceArray& array) {
                     array.shape,
                     {},
                     array.dtype};
-  {
-    const nb::gil_scoped_release release;
-    const Cuda& cuda = **Cuda::get();
-    const CudaDeviceScope scope(cuda, array.device);
-    const int error = copy_behind_calls(cuda, host.data.get(), array.memory.get(), nbytes, kDeviceToHost);
-    if (Status status = cuda.check(error, "copying an array from the device"); !status.ok()) {
-      throw ExecuTorchFailure(status.message());
-    }
-  }
+  settle(array, [&](const Cuda& cuda) {
+    return copy_behind_calls(cuda, host.data.get(), array.output.block->data(), nbytes, kDeviceToHost,
+                             "copying an array from the device", array.output.ready);
+  });
   return to_python(std::move(host), false);
 }
 
@@ -176,7 +226,13 @@ bool view_cuda_array(const std::string& label, const nb::object& value, CudaArra
   return true;
 }
 
-nb::object to_torch(const DeviceArray& array) { return as_ndarray<nb::pytorch>(array); }
+nb::object to_torch(const DeviceArray& array) {
+  if (array.output.ready.end) {
+    const nb::object current = nb::module_::import_("torch.cuda").attr("current_stream")(array.device);
+    hand_over(array, reinterpret_cast<CudaStream>(nb::cast<std::uintptr_t>(current.attr("cuda_stream"))));
+  }
+  return as_ndarray<nb::pytorch>(array);
+}
 
 void bind_device(nb::module_& m) {
   nb::class_<DeviceArray>(m, "DeviceArray", "An output of a method in the memory of a CUDA device, row-major.")
@@ -187,11 +243,14 @@ void bind_device(nb::module_& m) {
       .def_ro("device", &DeviceArray::device, "The index of the CUDA device.")
       .def_prop_ro("__cuda_array_interface__", &cuda_array_interface,
                    nb::sig("def __cuda_array_interface__(self) -> dict[str, typing.Any]"))
-      .def("__dlpack__", &dlpack, "kwargs"_a, nb::sig("def __dlpack__(self, **kwargs: typing.Any) -> typing.Any"))
+      .def("__dlpack__", &dlpack, "stream"_a = nb::none(), "kwargs"_a,
+           nb::sig("def __dlpack__(self, stream: int | None = None, **kwargs: typing.Any) -> typing.Any"))
       .def(
           "__dlpack_device__", [](const DeviceArray& a) { return nb::make_tuple(nb::device::cuda::value, a.device); },
           nb::sig("def __dlpack_device__(self) -> tuple[int, int]"))
-      .def("numpy", &to_numpy, "A copy on the host. Waits for the work on the stream that this thread's guard names.");
+      .def("numpy", &to_numpy,
+           "A copy on the host. Waits for the work that makes it, and for what is queued on the stream that this "
+           "thread's guard names.");
   nb::class_<PyStreamGuard>(m, "CudaStreamGuard")
       .def(nb::init<std::uintptr_t>(), "stream"_a)
       .def("enter", &PyStreamGuard::enter)

@@ -9,11 +9,12 @@
 #include <vector>
 
 #include "core/scalar_type.h"
+#include "program/method_values.h"
 
 namespace executorch_tensorrt {
 
 struct DeviceArray {
-  std::shared_ptr<void> memory;
+  DeviceOutput output;
   std::vector<std::size_t> shape;
   ScalarType dtype = ScalarType::kUnknown;
   int device = 0;
@@ -29,7 +30,7 @@ struct CudaArrayView {
 };
 bool view_cuda_array(const std::string& label, const nanobind::object& value, CudaArrayView& view);
 
-// A torch tensor over the same memory.
+// A torch tensor over the same memory, for work on torch's current stream.
 nanobind::object to_torch(const DeviceArray& array);
 
 }  // namespace executorch_tensorrt

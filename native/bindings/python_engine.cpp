@@ -4,6 +4,7 @@
 #include <nanobind/stl/tuple.h>
 #include <nanobind/stl/vector.h>
 
+#include <exception>
 #include <memory>
 #include <tuple>
 #include <utility>
@@ -11,7 +12,6 @@
 
 #include "device/caller_stream.h"
 #include "device/cuda.h"
-#include "device/device_buffer.h"
 #include "engines/registry.h"
 
 namespace nb = nanobind;
@@ -26,6 +26,8 @@ Status status_of(const nb::python_error& error) {
   return {code, nb::cast<std::string>(nb::str(error.value()))};
 }
 
+thread_local InterruptionScope* current_scope = nullptr;
+
 // With the GIL, whoever has it now; Python's exceptions as a Status.
 template <typename Function>
 Status in_python(Function&& function) {
@@ -34,6 +36,9 @@ Status in_python(Function&& function) {
     function();
     return {};
   } catch (const nb::python_error& error) {
+    if (!error.matches(PyExc_Exception)) {
+      InterruptionScope::keep_current_exception();
+    }
     return status_of(error);
   } catch (const nb::cast_error&) {
     return {StatusCode::kInternal, "an engine's runtime returned a value of the wrong type"};
@@ -78,6 +83,10 @@ class PythonContext final : public ExecutionContext {
       : enqueue_(context.attr("enqueue")),
         context_(std::move(context)),
         profile_suffix_(" [profile " + std::to_string(profile) + "]") {}
+
+  Status set_activation_memory(const ActivationMemory& memory) override {
+    return in_python([&] { (*context_).attr("set_activation_memory")(number(memory.data), memory.nbytes); });
+  }
 
   Status set_input_shape(std::size_t input, const Shape& shape) override {
     return in_python([&] { (*context_).attr("set_input_shape")(input, tuple_of(shape)); });
@@ -161,7 +170,6 @@ class PythonEngine final : public Engine {
       : kind_(std::move(kind)),
         cuda_(cuda),
         device_(device),
-        activation_memory_(std::make_unique<DeviceBuffer>(cuda)),
         profiles_(table_of(engine, metadata, status)),
         narrows_int64_(nb::cast<bool>(engine.attr("narrows_int64"))),
         engine_(engine) {
@@ -175,26 +183,24 @@ class PythonEngine final : public Engine {
   std::vector<ScalarType> binding_types() const override { return types_; }
   std::optional<int> device() const override { return device_; }
   bool narrows_int64() const override { return narrows_int64_; }
-  std::size_t memory_moves() const override { return memory_moves_; }
-  void keep_memory() override {
-    kept_memory_.reserve(kept_memory_.size() + 1);
-    keeps_memory_ = true;
-  }
 
-  Result<std::unique_ptr<ExecutionContext>> create_context(std::size_t profile, bool collect_layers) override {
+  Result<std::size_t> activation_size(std::size_t profile) const override {
     std::size_t size = 0;
     Status status = in_python([&] { size = nb::cast<std::size_t>((*engine_).attr("activation_size")(profile)); });
-    if (status.ok()) {
-      status = need_activation_memory(size);
-    }
     if (!status.ok()) {
       return status;
     }
+    return std::max<std::size_t>(size, 1);  // TensorRT wants an address
+  }
+
+  Result<std::unique_ptr<ExecutionContext>> create_context(std::size_t profile, bool collect_layers,
+                                                           const ActivationMemory& memory) override {
     const CudaStream stream = per_thread_stream();
     std::unique_ptr<ExecutionContext> context;
-    status = in_python([&] {
-      context = std::make_unique<PythonContext>(
-          (*engine_).attr("create_context")(profile, collect_layers, number(stream)), profile);
+    Status status = in_python([&] {
+      nb::object made = (*engine_).attr("create_context")(profile, collect_layers, number(stream), number(memory.data),
+                                                          memory.nbytes);
+      context = std::make_unique<PythonContext>(std::move(made), profile);
     });
     if (status.ok()) {
       status = cuda_.check(cuda_.StreamSynchronize(stream), "choosing an optimization profile");
@@ -206,35 +212,9 @@ class PythonEngine final : public Engine {
   }
 
  private:
-  // All contexts share one block: that of the profile that needs most of those in use.
-  Status need_activation_memory(std::size_t size) {
-    if (size <= activation_memory_->size() && activation_memory_->data() != nullptr) {
-      return {};
-    }
-    // The old block first stays: contexts have it.
-    auto larger = std::make_unique<DeviceBuffer>(cuda_);
-    if (Status status = larger->grow(std::max<std::size_t>(size, 1), "activations"); !status.ok()) {
-      return status;
-    }
-    Status status =
-        in_python([&] { (*engine_).attr("set_activation_memory")(number(larger->data()), larger->size()); });
-    if (status.ok()) {
-      activation_memory_.swap(larger);
-      ++memory_moves_;
-    }
-    if (status.ok() && std::exchange(keeps_memory_, false)) {
-      kept_memory_.push_back(std::move(larger));  // it has room
-    }
-    return status;
-  }
-
   std::string kind_;
   const Cuda& cuda_;
   int device_;
-  std::unique_ptr<DeviceBuffer> activation_memory_;  // ends after engine_
-  std::vector<std::unique_ptr<DeviceBuffer>> kept_memory_;
-  bool keeps_memory_ = false;  // the block of now
-  std::size_t memory_moves_ = 0;
   ProfileTable profiles_;
   std::vector<ScalarType> types_;
   bool narrows_int64_;
@@ -284,6 +264,22 @@ Result<std::unique_ptr<Engine>> load(const std::string& kind, const nb::object& 
 }
 
 }  // namespace
+
+InterruptionScope::InterruptionScope() : previous_(std::exchange(current_scope, this)) {}
+
+InterruptionScope::~InterruptionScope() { current_scope = previous_; }
+
+void InterruptionScope::keep_current_exception() {
+  if (current_scope != nullptr) {
+    current_scope->caught_ = std::current_exception();
+  }
+}
+
+void InterruptionScope::raise() {
+  if (caught_) {
+    std::rethrow_exception(std::exchange(caught_, nullptr));
+  }
+}
 
 void register_python_runtime(const std::string& kind, nb::callable load_function) {
   const auto function = std::make_shared<PythonObject>(std::move(load_function));

@@ -102,26 +102,22 @@ Status CallIo::check_captured() const {
   return {};
 }
 
-Result<const void*> CallIo::place_input(std::size_t i) {
+Result<void*> CallIo::place_input(std::size_t i, std::optional<DeviceCall>& device) {
   const Binding& input = metadata_.inputs[i];
   const Memory memory = input_memory(i);
   if (memory.data == nullptr && memory.nbytes > 0) {
     return invalid_argument("input '" + input.name + "' has no memory: set it before the call");
   }
-  if (!engine_.device || engine_.owned_inputs[i] != nullptr) {
-    return static_cast<const void*>(memory.data);
+  if (!device || engine_.owned_inputs[i] != nullptr) {
+    return memory.data;
   }
-  const Result<void*> on_device = engine_.device->input(i, input.name, caller_memory(memory, input));
-  if (!on_device.ok()) {
-    return on_device.status();
-  }
-  return static_cast<const void*>(*on_device);
+  return device->input(i, input.name, caller_memory(memory, input));
 }
 
-Status CallIo::place_inputs() {
+Status CallIo::place_inputs(std::optional<DeviceCall>& device) {
   engine_.addresses.clear();
   for (std::size_t i = 0; i < metadata_.inputs.size(); ++i) {
-    const Result<const void*> address = place_input(i);
+    const Result<void*> address = place_input(i, device);
     if (!address.ok()) {
       return address.status();
     }
@@ -167,7 +163,8 @@ Result<CallIo::Memory> CallIo::output_memory(std::size_t o, const Shape& shape) 
   return memory;
 }
 
-Result<CallIo::Memory> CallIo::place_output(std::size_t o, const Shape& shape, const std::vector<Shape>& input_shapes) {
+Result<CallIo::Memory> CallIo::place_output(std::size_t o, const Shape& shape, const std::vector<Shape>& input_shapes,
+                                            std::optional<DeviceCall>& device) {
   const Binding& output = metadata_.outputs[o];
   if (const EngineBuffer* owned = engine_.owned_outputs[o]; owned != nullptr) {
     if (shape != owned->shape) {
@@ -187,9 +184,9 @@ Result<CallIo::Memory> CallIo::place_output(std::size_t o, const Shape& shape, c
     void* const address = const_cast<void*>(engine_.addresses[*output.aliased_input]);
     return Memory{address, input_memory(*output.aliased_input).nbytes, false};
   }
-  if (engine_.device) {
+  if (device) {
     const CallerMemory caller = caller_memory(*memory, output);
-    const Result<void*> on_device = engine_.device->output(o, output.name, caller);
+    const Result<void*> on_device = device->output(o, output.name, caller);
     if (!on_device.ok()) {
       return on_device.status();
     }
@@ -198,13 +195,14 @@ Result<CallIo::Memory> CallIo::place_output(std::size_t o, const Shape& shape, c
   return memory;
 }
 
-Status CallIo::place_outputs(const std::vector<Shape>& shapes, const std::vector<Shape>& input_shapes) {
+Status CallIo::place_outputs(const std::vector<Shape>& shapes, const std::vector<Shape>& input_shapes,
+                             std::optional<DeviceCall>& device) {
   engine_.output_sizes.clear();
   if (Status status = resize_outputs(shapes); !status.ok()) {
     return status;
   }
   for (std::size_t o = 0; o < metadata_.outputs.size(); ++o) {
-    const Result<Memory> memory = place_output(o, shapes[o], input_shapes);
+    const Result<Memory> memory = place_output(o, shapes[o], input_shapes, device);
     if (!memory.ok()) {
       return memory.status();
     }
@@ -214,7 +212,7 @@ Status CallIo::place_outputs(const std::vector<Shape>& shapes, const std::vector
   return {};
 }
 
-Status CallIo::fix_addresses() {
+Result<bool> CallIo::fix_addresses(DeviceCall& device) {
   const std::size_t num_inputs = metadata_.inputs.size();
   std::size_t total = 0;
   for (std::size_t i = 0; i < num_inputs; ++i) {
@@ -224,13 +222,13 @@ Status CallIo::fix_addresses() {
     total += engine_.owned_outputs[o] == nullptr ? engine_.output_sizes[o] : 0;
   }
   if (total > kMostFixedBytes || !metadata_.aliased_io.empty()) {
-    return {};
+    return false;
   }
   for (std::size_t i = 0; i < num_inputs; ++i) {
     if (engine_.owned_inputs[i] != nullptr) {
       continue;
     }
-    const Result<void*> fixed = engine_.device->fix_input(i, metadata_.inputs[i].name, engine_nbytes(i));
+    const Result<void*> fixed = device.fix_input(i, metadata_.inputs[i].name, engine_nbytes(i));
     if (!fixed.ok()) {
       return fixed.status();
     }
@@ -242,13 +240,13 @@ Status CallIo::fix_addresses() {
     }
     const void*& address = engine_.addresses[num_inputs + o];
     const Result<void*> fixed =
-        engine_.device->fix_output(o, metadata_.outputs[o].name, const_cast<void*>(address), engine_.output_sizes[o]);
+        device.fix_output(o, metadata_.outputs[o].name, const_cast<void*>(address), engine_.output_sizes[o]);
     if (!fixed.ok()) {
       return fixed.status();
     }
     address = *fixed;
   }
-  return {};
+  return true;
 }
 
 Status CallIo::bind(BoundContext& context) const {
@@ -267,15 +265,15 @@ Status CallIo::bind(BoundContext& context) const {
   return {};
 }
 
-Status CallIo::bring_back() {
+Status CallIo::bring_back(std::optional<DeviceCall>& device) {
   for (const Binding& output : metadata_.outputs) {
     if (!output.aliased_input) {
       continue;
     }
     const std::size_t input = *output.aliased_input;
     const Memory updated = input_memory(input);
-    if (engine_.device && engine_.owned_inputs[input] == nullptr) {
-      engine_.device->updates_input(input, caller_memory(updated, output));
+    if (device && engine_.owned_inputs[input] == nullptr) {
+      device->updates_input(input, caller_memory(updated, output));
     }
     if (!output.argument) {
       continue;
@@ -284,15 +282,15 @@ Status CallIo::bring_back() {
     if (own.data == updated.data || own.nbytes == 0) {
       continue;
     }
-    if (!engine_.device) {
+    if (!device) {
       std::memcpy(own.data, updated.data, own.nbytes);
       continue;
     }
-    if (Status status = engine_.device->copy(caller_memory(own, output), engine_.addresses[input]); !status.ok()) {
+    if (Status status = device->copy(caller_memory(own, output), engine_.addresses[input]); !status.ok()) {
       return status;
     }
   }
-  return engine_.device ? engine_.device->copy_back() : Status();
+  return device ? device->copy_back() : Status();
 }
 
 }  // namespace executorch_tensorrt

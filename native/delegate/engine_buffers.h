@@ -13,7 +13,7 @@
 #include "core/scalar_type.h"
 #include "core/shape.h"
 #include "core/status.h"
-#include "device/shared_order.h"
+#include "device/stream_order.h"
 #include "process/failure.h"
 
 namespace executorch_tensorrt {
@@ -39,15 +39,18 @@ struct EngineBuffer {
   Status reset() { return initial.empty() ? memory->clear() : memory->write(initial.data()); }
 };
 
+// What an engine gets, in the order in which it asked.
+struct SharedBuffers {
+  std::vector<EngineBuffer*> buffers;
+  std::shared_ptr<StreamOrder> order;  // of the calls that use them; null on the host
+};
+
 class EngineBuffers {
  public:
   // The buffers of those names, made with their initial value on first use. Fails, and makes none, when another engine
   // has one with another dtype, shape, initial value or device, or when there is no memory. Buffers stay where they are
   // as long as this lives.
-  Result<std::vector<EngineBuffer*>> share(const std::vector<WantedBuffer>& wanted);
-
-  // That of the calls that use buffers on a device where there are some.
-  std::shared_ptr<SharedOrder> order(int device) { return orders_.at(device); }
+  Result<SharedBuffers> share(const std::vector<WantedBuffer>& wanted);
 
   // Taken by a call after its engine's own mutex, and held to the call's end. Guards the buffers' contents.
   std::mutex mutex;
@@ -60,7 +63,7 @@ class EngineBuffers {
   Result<EngineBuffer> make(const WantedBuffer& wanted);
   Result<std::unique_ptr<BufferMemory>> make_memory(const EngineBuffer& buffer, const std::string& name);
 
-  std::map<int, std::shared_ptr<SharedOrder>> orders_;  // by device
+  std::map<int, std::shared_ptr<StreamOrder>> orders_;  // by device
 };
 
 // What methods that this thread loads share; null without an EngineStateGuard.

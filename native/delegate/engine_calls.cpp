@@ -4,69 +4,47 @@
 
 #include <utility>
 
+#include "delegate/layer_events.h"
 #include "engines/registry.h"
 #include "engines/reported.h"
 #include "process/thread_request.h"
 
 namespace executorch_tensorrt {
 
-// What a call has put on its stream. Unless it is kept, it is over when this ends, also where something is thrown, and
-// the graphs of the profile are gone.
-class EngineCalls::DeviceWork {
+// The work that a context is given. Unless it is kept, also where something is thrown, it is over when this ends, and
+// the context, which is of no more use, is gone with its graphs.
+class EngineCalls::WorkOfContext {
  public:
-  explicit DeviceWork(DeviceIo* device, GraphCache* graphs = nullptr, std::size_t profile = 0)
-      : device_(device), graphs_(graphs), profile_(profile) {}
-  ~DeviceWork() {
-    if (device_ == nullptr) {
+  WorkOfContext(EngineCalls& calls, EngineCall& call) : calls_(&calls), call_(call) {}
+  ~WorkOfContext() {
+    if (calls_ == nullptr) {
       return;
     }
-    device_->abandon();
-    if (graphs_ != nullptr) {
-      graphs_->forget(profile_);
+    if (call_.device) {
+      call_.device->wait();
     }
+    calls_->end_context(call_.profile);
   }
-  DeviceWork(const DeviceWork&) = delete;
-  DeviceWork& operator=(const DeviceWork&) = delete;
-
-  void keep() { device_ = nullptr; }
-
- private:
-  DeviceIo* device_;
-  GraphCache* graphs_;
-  std::size_t profile_;
-};
-
-// The context of a call that is queued: of no more use unless it is kept, also where something is thrown.
-class EngineCalls::ContextAtWork {
- public:
-  ContextAtWork(EngineCalls& calls, std::size_t profile) : calls_(&calls), profile_(profile) {}
-  ~ContextAtWork() {
-    if (calls_ != nullptr) {
-      calls_->end_context(profile_);
-    }
-  }
-  ContextAtWork(const ContextAtWork&) = delete;
-  ContextAtWork& operator=(const ContextAtWork&) = delete;
+  WorkOfContext(const WorkOfContext&) = delete;
+  WorkOfContext& operator=(const WorkOfContext&) = delete;
 
   void keep() { calls_ = nullptr; }
 
  private:
   EngineCalls* calls_;
-  std::size_t profile_;
+  EngineCall& call_;
 };
 
 EngineCalls::~EngineCalls() {
-  if (!io_.device) {
+  if (!device_) {
     return;
   }
-  const CudaDeviceScope scope(io_.device->cuda(), io_.device->device());
-  (void)io_.device->wait();
+  const CudaDeviceScope scope(device_->cuda(), device_->device());
+  (void)device_->wait();
   graphs_.reset();
-  contexts_.clear();
-  kept_.clear();
+  contexts_.reset();
   engine_.reset();
-  clock_.reset();
-  io_.device.reset();
+  device_.reset();
 }
 
 Status EngineCalls::load(const BlobView& blob, EngineMetadata& metadata, const DelegateOptions& options) {
@@ -78,25 +56,28 @@ Status EngineCalls::load(const BlobView& blob, EngineMetadata& metadata, const D
   if (Status status = take_over_reported(*engine_, metadata); !status.ok()) {
     return status;
   }
+  const std::size_t num_inputs = metadata.inputs.size();
+  const std::size_t num_outputs = metadata.outputs.size();
   default_request_ = options.default_request;
-  io_.owned_inputs.resize(metadata.inputs.size());
-  io_.owned_outputs.resize(metadata.outputs.size());
-  contexts_.resize(engine_->profiles().num_profiles());
-  input_shapes_.resize(metadata.inputs.size());
+  input_shapes_.resize(num_inputs);
+  io_.owned_inputs.resize(num_inputs);
+  io_.owned_outputs.resize(num_outputs);
+  io_.narrows_int64 = engine_->narrows_int64();
   const std::optional<int> device = engine_->device();
   if (!device) {
+    contexts_ = std::make_unique<Contexts>(*engine_, num_inputs, num_outputs, nullptr);
     return {};
   }
-  auto io = DeviceIo::create(*device, metadata.inputs.size(), metadata.outputs.size());
-  if (!io.ok()) {
-    return io.status();
+  auto work = StreamWork::create(*device, num_inputs, num_outputs);
+  if (!work.ok()) {
+    return work.status();
   }
-  io_.device = std::move(*io);
-  io_.narrows_int64 = engine_->narrows_int64();
-  clock_ = std::make_unique<DeviceClock>(io_.device->cuda());
+  device_ = std::move(*work);
+  const Cuda& cuda = device_->cuda();
+  contexts_ = std::make_unique<Contexts>(*engine_, num_inputs, num_outputs, &cuda);
   if (options.use_cuda_graphs) {
-    const CudaDeviceScope scope(io_.device->cuda(), *device);
-    auto graphs = GraphCache::create(io_.device->cuda());
+    const CudaDeviceScope scope(cuda, *device);
+    auto graphs = GraphCache::create(cuda);
     if (!graphs.ok()) {
       return graphs.status();
     }
@@ -123,40 +104,30 @@ void EngineCalls::advance_buffers() noexcept {
 }
 
 void EngineCalls::collect_layers(bool collect) {
-  if (std::exchange(collects_layers_, collect) == collect) {
+  if (collect == contexts_->collects_layers()) {
     return;
   }
-  if (io_.device) {
-    (void)io_.device->wait();
+  if (device_) {
+    (void)device_->wait();
   }
   if (graphs_) {
     graphs_->forget_all();
   }
-  for (std::size_t profile = 0; profile < contexts_.size(); ++profile) {
-    end_context(profile);
-  }
+  contexts_->collect_layers(collect);
 }
 
 Status EngineCalls::run(EngineCall& call) {
-  DeviceWork work(io_.device.get());
-  Status status = run_steps(call);
-  if (status.ok()) {
-    work.keep();
-  }
-  return status;
-}
-
-Status EngineCalls::run_steps(EngineCall& call) {
   if (Status status = run_phases(call); !status.ok()) {
+    call.device.reset();  // waits for what it has queued
     return status;
   }
   call.io.keep_shapes();
-  call.returned_early = io_.device && io_.device->returned_early();
+  call.returned_early = call.device && call.device->returned_early();
   if (call.returned_early) {
     return {};
   }
-  if (is_timed(call)) {
-    call.device_ns = clock_->take_ns(io_.device->end_event());
+  if (call.is_timed()) {
+    call.device_ns = device_->take_device_ns();
   }
   return call.has_layers ? take_layers(call) : Status();
 }
@@ -168,17 +139,10 @@ Status EngineCalls::run_phases(EngineCall& call) {
     if (Status status = select(call); !status.ok()) {
       return status;
     }
-    call.captured = is_captured();
-    if (Status status = call.captured ? check_captured(call) : Status(); !status.ok()) {
+    if (Status status = begin(call); !status.ok()) {
       return status;
     }
-    if (Status status = io_.device ? io_.device->begin() : Status(); !status.ok()) {
-      return status;
-    }
-    if (Status status = use_context(call); !status.ok()) {
-      return status;
-    }
-    if (Status status = call.io.place_inputs(); !status.ok()) {
+    if (Status status = call.io.place_inputs(call.device); !status.ok()) {
       return status;
     }
   }
@@ -203,12 +167,16 @@ Status EngineCalls::run_phases(EngineCall& call) {
   // The Inspector splits runs whose events differ, so both are there when nothing is staged or waited for.
   {
     EventScope event(trace, "torchtrt.output_staging");
-    if (Status status = call.io.bring_back(); !status.ok()) {
+    if (Status status = call.io.bring_back(call.device); !status.ok()) {
       return status;
     }
   }
   EventScope event(trace, "torchtrt.synchronize");
-  return io_.device ? io_.device->finish() : Status();
+  if (!call.device) {
+    return {};
+  }
+  call.staged_bytes = call.device->staged_bytes();
+  return call.device->finish();
 }
 
 Status EngineCalls::select(EngineCall& call) {
@@ -221,66 +189,71 @@ Status EngineCalls::select(EngineCall& call) {
     return profile.status();
   }
   call.profile = *profile;
-  SelectionCollector::record(io_.metadata.record ? io_.metadata.record->engine_id : std::string(), call.profile);
+  SelectionCollector::record(io_.metadata, call.profile);
   return {};
 }
 
-Status EngineCalls::use_context(EngineCall& call) {
-  if (!contexts_[call.profile]) {
-    auto made = make_context(call.profile);
-    if (!made.ok()) {
-      return made.status();
-    }
-    contexts_[call.profile] = std::move(*made);
-    forget_moved();
-  }
-  call.context = contexts_[call.profile].get();
-  return {};
-}
-
-// When all contexts have got other memory: what was recorded of their work is stale.
-void EngineCalls::forget_moved() {
-  const std::size_t moves = engine_->memory_moves();
-  if (std::exchange(memory_moves_, moves) == moves) {
-    return;
-  }
-  if (graphs_) {
-    graphs_->forget_all();
-  }
-  for (const std::unique_ptr<BoundContext>& context : contexts_) {
-    if (context) {
-      context->forget_run();
-    }
-  }
-}
-
-Result<std::unique_ptr<BoundContext>> EngineCalls::make_context(std::size_t profile) {
-  if (io_.device) {
-    if (Status status = io_.device->wait(); !status.ok()) {
+// Orders the call behind those before it, and sees to its context.
+Status EngineCalls::begin(EngineCall& call) {
+  if (call.stream.is_captured) {
+    if (Status status = check_captured(call); !status.ok()) {
       return status;
     }
   }
-  auto created = engine_->create_context(profile, collects_layers_);
-  if (!created.ok()) {
-    return created.status();
+  if (device_) {
+    auto begun = DeviceCall::begin(*device_, call.stream);
+    if (!begun.ok()) {
+      return begun.status();
+    }
+    call.device.emplace(std::move(*begun));
   }
-  return std::make_unique<BoundContext>(std::move(*created), io_.metadata.inputs.size(), io_.metadata.outputs.size());
+  call.context = contexts_->find(call.profile);
+  if (call.context != nullptr) {
+    return {};
+  }
+  if (Status status = device_ ? device_->wait() : Status(); !status.ok()) {
+    return status;
+  }
+  const Result<BoundContext*> made = contexts_->make(call.profile);
+  if (!made.ok()) {
+    return made.status();
+  }
+  call.context = *made;
+  return {};
+}
+
+// What the caller's graph does, it does whenever it runs: all that it needs has to be there now, and to stay.
+Status EngineCalls::check_captured(const EngineCall& call) {
+  const std::string captured = "the caller's stream is being captured into a CUDA graph: ";
+  if (contexts_->collects_layers()) {
+    return invalid_argument(captured + "got level layers, allowed the others; trace without layers");
+  }
+  const BoundContext* context = contexts_->find(call.profile);
+  if (context == nullptr || !context->has_run_with(input_shapes_)) {
+    enqueue_next_ = true;
+    return invalid_argument(captured + "got shapes that optimization profile " + std::to_string(call.profile) +
+                            " was not used with last, allowed those that it was; make one such call before the "
+                            "capture");
+  }
+  return call.io.check_captured();
 }
 
 Status EngineCalls::infer_output_shapes(EngineCall& call) {
-  call.use_graphs = graphs_ != nullptr && !collects_layers_ && !call.captured && !std::exchange(enqueue_next_, false);
-  call.output_shapes = call.use_graphs ? graphs_->output_shapes(call.profile, input_shapes_) : nullptr;
-  if (call.output_shapes != nullptr) {
+  call.use_graphs = graphs_ != nullptr && !contexts_->collects_layers() && !call.stream.is_captured &&
+                    !std::exchange(enqueue_next_, false);
+  if (call.use_graphs && graphs_->output_shapes(call.profile, input_shapes_, output_shapes_)) {
     return {};
   }
-  call.shapes_are_set = true;
-  call.output_shapes = &call.context->output_shapes();
-  return call.context->set_input_shapes(input_shapes_);
+  Status status = call.context->set_input_shapes(input_shapes_);
+  if (status.ok()) {
+    output_shapes_ = call.context->output_shapes();
+  }
+  return status;
 }
 
 // A call that is replayed leaves the context as it is.
 Status EngineCalls::bind_outputs(EngineCall& call) {
-  if (Status status = call.io.place_outputs(*call.output_shapes, input_shapes_); !status.ok()) {
+  if (Status status = call.io.place_outputs(output_shapes_, input_shapes_, call.device); !status.ok()) {
     return status;
   }
   if (call.use_graphs) {
@@ -291,10 +264,8 @@ Status EngineCalls::bind_outputs(EngineCall& call) {
   if (call.replay) {
     return {};
   }
-  if (!call.shapes_are_set) {
-    if (Status status = call.context->set_input_shapes(input_shapes_); !status.ok()) {
-      return status;
-    }
+  if (Status status = call.context->set_input_shapes(input_shapes_); !status.ok()) {
+    return status;
   }
   return call.io.bind(*call.context);
 }
@@ -302,82 +273,114 @@ Status EngineCalls::bind_outputs(EngineCall& call) {
 Status EngineCalls::find_graph(EngineCall& call) {
   graph_key_.profile = call.profile;
   graph_key_.input_shapes = input_shapes_;
-  graph_key_.addresses = io_.addresses;
-  call.replay = graphs_->has(graph_key_);
+  const auto has = [&] {
+    graph_key_.addresses = io_.addresses;
+    graph_key_.addresses.push_back(contexts_->activation_memory().data);
+    return graphs_->has(graph_key_);
+  };
+  call.replay = has();
   if (call.replay || !graphs_->addresses_move(graph_key_)) {
     return {};
   }
-  if (Status status = call.io.fix_addresses(); !status.ok()) {
-    return status;
+  const Result<bool> fixed = call.io.fix_addresses(*call.device);
+  if (!fixed.ok()) {
+    return fixed.status();
   }
-  call.fixed = true;
-  graph_key_.addresses = io_.addresses;
-  call.replay = graphs_->has(graph_key_);
+  call.is_fixed = *fixed;
+  call.replay = has();
   return {};
 }
 
 Status EngineCalls::enqueue(EngineCall& call) {
   call.has_layers = call.at(ProfileLevel::kLayers).active();
-  if (is_timed(call)) {
-    call.enqueue_start = et_pal_current_ticks();
-    clock_->start(io_.device->stream());
-  }
-  Status status = do_work(call);
-  if (status.ok() && is_timed(call)) {
-    io_.device->record_end();
-  }
-  return status;
-}
-
-Status EngineCalls::do_work(EngineCall& call) {
-  if (call.replay) {
-    io_.device->enqueued();
-    return graphs_->launch(graph_key_, io_.device->stream());
-  }
-  Status status = queue_work(call);
-  if (!status.ok() || !call.use_graphs) {
+  if (!call.device) {
+    WorkOfContext work(*this, call);
+    Status status = call.context->enqueue(nullptr, call.has_layers);
+    if (status.ok()) {
+      work.keep();
+    }
     return status;
   }
-  const bool seen = graphs_->seen(graph_key_);
-  if (!call.fixed) {
-    graphs_->note_addresses(graph_key_, !seen);
+  const bool is_timed = call.is_timed();
+  if (is_timed) {
+    call.enqueue_start = et_pal_current_ticks();
   }
-  if (seen) {
-    capture(call);
+  if (call.replay) {
+    return call.device->run(is_timed, [&](CudaStream stream) { return graphs_->launch(graph_key_, stream); });
   }
-  return status;
-}
-
-Status EngineCalls::queue_work(EngineCall& call) {
-  if (call.captured) {
-    keep_for_caller(call);
+  if (call.stream.is_captured) {
+    contexts_->keep_for_graph(*call.context);
   }
-  ContextAtWork context(*this, call.profile);
-  DeviceWork work(io_.device.get(), graphs_.get(), call.profile);  // over before the context ends
-  DeviceIo* const device = io_.device.get();
-  if (device != nullptr) {
-    device->enqueued();
-  }
-  Status status = call.context->enqueue(device != nullptr ? device->stream() : nullptr, call.has_layers);
+  WorkOfContext work(*this, call);
+  Status status =
+      call.device->run(is_timed, [&](CudaStream stream) { return call.context->enqueue(stream, call.has_layers); });
   if (!status.ok()) {
     return status;
   }
   work.keep();
-  context.keep();
+  if (call.use_graphs) {
+    record_graph(call);
+  }
   return {};
 }
 
-// For the calls to come: this one has queued its work, with the shapes that the context has now.
-void EngineCalls::capture(EngineCall& call) {
-  const Status status = graphs_->capture(graph_key_, *call.output_shapes,
+// For the calls to come, if this is not the first of its kind: it has queued its work, with the shapes that the context
+// has now.
+void EngineCalls::record_graph(EngineCall& call) {
+  const bool is_known = graphs_->seen(graph_key_);
+  if (!call.is_fixed) {
+    graphs_->note_addresses(graph_key_, !is_known);
+  }
+  if (!is_known) {
+    return;
+  }
+  const Status status = graphs_->capture(graph_key_, output_shapes_,
                                          [&](CudaStream stream) { return call.context->enqueue(stream, false); });
   if (status.ok()) {
     return;
   }
   failures_.warn("calls are not replayed from now on: " + status.message());
-  io_.device->wait_for_queued();  // before the context, which may be of no more use, ends
+  call.device->wait();  // before the context, which may be of no more use, ends
+  graphs_->forget_all();
   end_context(call.profile);
   graphs_.reset();
+}
+
+void EngineCalls::end_context(std::size_t profile) noexcept {
+  if (graphs_) {
+    graphs_->forget(profile);
+  }
+  contexts_->end(profile);
+}
+
+Status EngineCalls::take_layers(EngineCall& call) {
+  LayerRecords layers;
+  if (Status status = call.context->take_layers(layers); !status.ok()) {
+    return status;
+  }
+  arrange_layers(layers, call.enqueue_start);
+  if (call.trace.tracer != nullptr) {
+    call.layers_dropped = log_layers(*call.trace.tracer, layers);
+  }
+  if (call.trace.record != nullptr) {
+    call.trace.record->layers = std::move(layers);
+  }
+  return {};
+}
+
+// TensorRT reports layers with the help of the stream that they ran on, so they are lost unless this thread's calls
+// still go there.
+EngineCalls::EarlyTimes EngineCalls::take_early_times(const CallRecord& record, bool has_layers) {
+  EarlyTimes times;
+  if (!device_->is_done()) {
+    return times;
+  }
+  times.device_ns = device_->take_device_ns();
+  BoundContext* const context = contexts_->find(record.profile);
+  if (has_layers && context != nullptr && device_->is_on_last_stream() && context->take_layers(times.layers).ok()) {
+    arrange_layers(times.layers, record.enqueue_start);
+  }
+  return times;
 }
 
 }  // namespace executorch_tensorrt

@@ -1,12 +1,14 @@
 #include "delegate/engine_handle.h"
 
 #include <cstring>
+#include <exception>
 #include <utility>
 
 #include "delegate/backend.h"
 #include "delegate/event_scope.h"
 #include "process/profiling_control.h"
 #include "process/thread_request.h"
+#include "process/yielding_lock.h"
 
 namespace executorch_tensorrt {
 
@@ -45,11 +47,15 @@ EngineHandle::EngineHandle(std::string method, EngineMetadata metadata, Delegate
       calls_(metadata_, failures_) {}
 
 EngineHandle::~EngineHandle() {
-  if (early_) {
-    const CudaDeviceScope scope(calls_.device()->cuda(), calls_.device()->device());
-    calls_.wait();
-    early_->has_layers = false;  // the stream may be gone
+  if (!early_) {
+    return;
+  }
+  const CudaDeviceScope scope(calls_.device()->cuda(), calls_.device()->device());
+  calls_.wait();
+  early_->has_layers = false;  // the stream may be gone
+  try {
     settle_early_call();
+  } catch (const std::exception&) {  // no memory: the call is lost to the trace
   }
 }
 
@@ -95,13 +101,13 @@ Status EngineHandle::share_buffers() {
       return status;
     }
   }
-  const Result<std::vector<EngineBuffer*>> buffers = buffers_->share(wanted);
-  if (!buffers.ok()) {
-    return buffers.status();
+  const Result<SharedBuffers> shared = buffers_->share(wanted);
+  if (!shared.ok()) {
+    return shared.status();
   }
-  calls_.use_buffers(metadata_.record->state, *buffers);
-  if (DeviceIo* device = calls_.device()) {
-    device->share(buffers_->order(device->device()));
+  calls_.use_buffers(metadata_.record->state, shared->buffers);
+  if (shared->order) {
+    calls_.device()->share(shared->order);
   }
   return {};
 }
@@ -148,21 +154,27 @@ void EngineHandle::take_over_process_wide_profiling() {
 }
 
 Status EngineHandle::execute(CallIo::Args args, EventTracer* tracer) {
-  const std::lock_guard<std::mutex> lock(mutex_);
+  const std::unique_lock<std::mutex> lock = locked(mutex_, yields_);
   std::optional<CudaDeviceScope> scope;
-  if (DeviceIo* device = calls_.device()) {
+  CallStream stream;
+  if (StreamWork* device = calls_.device()) {
     scope.emplace(device->cuda(), device->device());
-    Status status = scope->status();
-    if (status.ok()) {
-      status = device->take_stream();
+    if (!scope->status().ok()) {
+      return scope->status();
     }
-    if (!status.ok()) {
-      return status;
+    const Result<CallStream> taken = CallStream::take(device->cuda());
+    if (!taken.ok()) {
+      return taken.status();
     }
+    stream = *taken;
   }
-  if (!calls_.is_captured()) {  // what might wait, or end contexts, is left to the next call
+  if (!stream.is_captured) {  // what might wait, or end contexts, is left to the next call
     settle_early_call();
     take_over_process_wide_profiling();
+  }
+  std::unique_lock<std::mutex> buffers_lock;  // before the call, which waits for its work when it ends
+  if (buffers_) {
+    buffers_lock = locked(buffers_->mutex, yields_);
   }
   CallRecord record;
   if (sidecar_) {
@@ -171,11 +183,8 @@ Status EngineHandle::execute(CallIo::Args args, EventTracer* tracer) {
   if (profiling_.level == ProfileLevel::kOff) {
     tracer = nullptr;
   }
-  EngineCall call{profiling_.level, {tracer, sidecar_ ? &record : nullptr}, current_request(), {calls_.io(), args}};
-  std::unique_lock<std::mutex> buffers_lock;
-  if (buffers_) {
-    buffers_lock = std::unique_lock<std::mutex>(buffers_->mutex);
-  }
+  EngineCall call{
+      profiling_.level, {tracer, sidecar_ ? &record : nullptr}, current_request(), stream, {calls_.io(), args}};
   Status status;
   {
     EventScope event(call.at(ProfileLevel::kDelegate), "torchtrt.delegate");
@@ -186,7 +195,7 @@ Status EngineHandle::execute(CallIo::Args args, EventTracer* tracer) {
   }
   early_device_ns_.reset();
   record.number = num_calls_++;
-  if (sidecar_ || (call.returned_early && calls_.is_timed(call))) {
+  if (sidecar_ || (call.returned_early && call.is_timed())) {
     keep_record(call, std::move(record), status);
   }
   if (status.ok()) {
@@ -204,7 +213,7 @@ void EngineHandle::keep_record(EngineCall& call, CallRecord record, const Status
   if (sidecar_) {
     record.request = to_string(call.request);
   }
-  if (call.returned_early && calls_.is_timed(call)) {
+  if (call.returned_early && call.is_timed()) {
     record.enqueue_start = call.enqueue_start;
     early_ = Early{std::move(record), call.has_layers};
   } else if (sidecar_) {
@@ -251,7 +260,7 @@ std::string EngineHandle::describe(const EngineCall& call) const {
     }
     text += "]";
   }
-  add("],\"clock\":\"host\",\"staged_bytes\":", std::to_string(calls_.staged_bytes()));
+  add("],\"clock\":\"host\",\"staged_bytes\":", std::to_string(call.staged_bytes));
   add(",\"layers_dropped\":", std::to_string(call.layers_dropped));
   if (call.device_ns) {
     add(",\"device_ns\":", std::to_string(*call.device_ns));
@@ -265,7 +274,7 @@ std::string EngineHandle::describe(const EngineCall& call) const {
   if (call.returned_early) {
     text += ",\"returned_early\":true";
   }
-  if (call.captured) {
+  if (call.stream.is_captured) {
     text += ",\"captured\":true";
   }
   return text += "}";

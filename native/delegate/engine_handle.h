@@ -30,6 +30,9 @@ class EngineHandle {
   // before every input has been validated against the selected profile.
   Status execute(CallIo::Args args, executorch::runtime::EventTracer* tracer);
 
+  // Whether a thread that has Python's GIL lets go of it while it waits for another's call; true unless set.
+  void yield_to_python(bool yields) { yields_ = yields; }
+
   // Reports its failures as those of "method 'forward', engine 1a2b3c4d5e6f".
   FailureLog& failures() { return failures_; }
 
@@ -59,6 +62,7 @@ class EngineHandle {
 
   // Taken first in execute() and held to its end: one call at a time uses the contexts and their shared memory.
   std::mutex mutex_;
+  bool yields_ = true;
   EngineCalls calls_;
   std::shared_ptr<EngineBuffers> buffers_;  // null when the engine owns none; its mutex is taken after mutex_
   ProfilingSettings profiling_;             // in force: the process-wide control's, else the options'

@@ -3,7 +3,8 @@
 #include <utility>
 
 #include "delegate/engine_buffers.h"
-#include "device/device_memory.h"
+#include "device/state_memory.h"
+#include "process/yielding_lock.h"
 
 namespace executorch_tensorrt {
 namespace {
@@ -39,7 +40,7 @@ template <typename Use>
 Error with_buffer(EngineBuffers& buffers, const std::string& name, std::size_t nbytes, Use&& use) {
   Status status;
   {
-    const std::lock_guard<std::mutex> lock(buffers.mutex);
+    const std::unique_lock<std::mutex> lock = locked(buffers.mutex);
     const Result<EngineBuffer*> buffer = find(buffers, name, nbytes);
     status = buffer.ok() ? use(*(*buffer)->memory) : buffer.status();
   }
@@ -78,11 +79,11 @@ Result<std::unique_ptr<BufferMemory>> EngineBuffers::make_memory(const EngineBuf
   if (!cuda.ok()) {
     return cuda.status();
   }
-  std::shared_ptr<SharedOrder>& order = orders_[*buffer.device];
+  std::shared_ptr<StreamOrder>& order = orders_[*buffer.device];
   if (!order) {
-    order = std::make_shared<SharedOrder>(**cuda, *buffer.device);
+    order = std::make_shared<StreamOrder>(StreamOrder{**cuda, *buffer.device, {}});
   }
-  return DeviceMemory::create(order, buffer.nbytes, name);
+  return DeviceStateMemory::create(order, buffer.nbytes, name);
 }
 
 Result<EngineBuffer> EngineBuffers::make(const WantedBuffer& wanted) {
@@ -108,27 +109,31 @@ Result<EngineBuffer> EngineBuffers::make(const WantedBuffer& wanted) {
   return buffer;
 }
 
-Result<std::vector<EngineBuffer*>> EngineBuffers::share(const std::vector<WantedBuffer>& wanted) {
-  const std::lock_guard<std::mutex> lock(mutex);
+Result<SharedBuffers> EngineBuffers::share(const std::vector<WantedBuffer>& wanted) {
+  const std::unique_lock<std::mutex> lock = locked(mutex);
   std::map<std::string, EngineBuffer> made;
-  std::vector<EngineBuffer*> shared;
+  SharedBuffers shared;
   for (const WantedBuffer& want : wanted) {
     const auto found = buffers.find(want.name);
     if (found != buffers.end()) {
       if (Status status = check(found->second, want); !status.ok()) {
         return status;
       }
-      shared.push_back(&found->second);
+      shared.buffers.push_back(&found->second);
     } else {
       Result<EngineBuffer> buffer = make(want);
       if (!buffer.ok()) {
         return buffer.status();
       }
-      shared.push_back(&made.emplace(want.name, std::move(*buffer)).first->second);
+      shared.buffers.push_back(&made.emplace(want.name, std::move(*buffer)).first->second);
     }
-    if (Status status = want.updated_in_place ? Status() : shared.back()->memory->make_next(want.name); !status.ok()) {
+    if (Status status = want.updated_in_place ? Status() : shared.buffers.back()->memory->make_next(want.name);
+        !status.ok()) {
       return status;
     }
+  }
+  if (!wanted.empty() && wanted.front().device) {
+    shared.order = orders_.at(*wanted.front().device);
   }
   buffers.merge(made);  // moves the nodes, not the buffers
   return shared;
@@ -137,7 +142,7 @@ Result<std::vector<EngineBuffer*>> EngineBuffers::share(const std::vector<Wanted
 EngineState::EngineState() : buffers_(std::make_shared<EngineBuffers>()) {}
 
 std::vector<EngineState::Buffer> EngineState::buffers() const {
-  const std::lock_guard<std::mutex> lock(buffers_->mutex);
+  const std::unique_lock<std::mutex> lock = locked(buffers_->mutex);
   std::vector<Buffer> out;
   for (const auto& [name, buffer] : buffers_->buffers) {
     Buffer entry{name, std::string(to_string(buffer.dtype)), {}, buffer.nbytes};
@@ -152,7 +157,7 @@ std::vector<EngineState::Buffer> EngineState::buffers() const {
 Error EngineState::reset() {
   Status status;
   {
-    const std::lock_guard<std::mutex> lock(buffers_->mutex);
+    const std::unique_lock<std::mutex> lock = locked(buffers_->mutex);
     for (auto& [name, buffer] : buffers_->buffers) {
       Status own = buffer.reset();
       status = status.ok() ? own : status;

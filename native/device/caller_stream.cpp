@@ -38,16 +38,21 @@ Status check_not_captured(const Cuda& cuda) {
                               "load, allowed none; load the method before the capture");
 }
 
-int copy_behind_calls(const Cuda& cuda, void* to, const void* from, std::size_t nbytes, CudaCopy direction) {
+Status copy_behind_calls(const Cuda& cuda, void* to, const void* from, std::size_t nbytes, CudaCopy direction,
+                         const char* what, const WorkInFlight& work) {
   const std::optional<CudaStream> named = caller_stream();
   const CudaStream stream = named.value_or(per_thread_stream());
   int capturing = 0;
   if (const int error = named ? cuda.StreamIsCapturing(stream, &capturing) : 0; error != 0 || capturing != 0) {
-    return error != 0 ? error : kErrorStreamCaptureUnsupported;  // waiting would break the capture
+    // Waiting would break the capture.
+    return cuda.check(error != 0 ? error : kErrorStreamCaptureUnsupported, what);
+  }
+  if (Status status = work.end ? work.end->put_before(stream) : Status(); !status.ok()) {
+    return status;
   }
   const int error = cuda.MemcpyAsync(to, from, nbytes, direction, stream);
   const int synchronized = cuda.StreamSynchronize(stream);  // also where it failed: nobody knows how far it came
-  return error != 0 ? error : synchronized;
+  return cuda.check(error != 0 ? error : synchronized, what);
 }
 
 void find_executorch_stream() {

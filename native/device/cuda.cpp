@@ -99,11 +99,14 @@ Status resolve(void* library, Cuda& cuda) {
   find(cuda.GetErrorString, "cudaGetErrorString");
   find(cuda.Malloc, "cudaMalloc");
   find(cuda.Free, "cudaFree");
+  find(cuda.MallocHost, "cudaMallocHost");
+  find(cuda.FreeHost, "cudaFreeHost");
   find(cuda.Memcpy, "cudaMemcpy");
   find(cuda.MemcpyAsync, "cudaMemcpyAsync");
   find(cuda.MemsetAsync, "cudaMemsetAsync");
   find(cuda.Memcpy2DAsync, "cudaMemcpy2DAsync");
   find(cuda.PointerGetAttributes, "cudaPointerGetAttributes");
+  find(cuda.DeviceSynchronize, "cudaDeviceSynchronize");
   find(cuda.StreamSynchronize, "cudaStreamSynchronize");
   find(cuda.StreamWaitEvent, "cudaStreamWaitEvent");
   find(cuda.StreamIsCapturing, "cudaStreamIsCapturing");
@@ -187,10 +190,7 @@ bool Cuda::has_graphs() const {
          GraphExecDestroy != nullptr && GraphDestroy != nullptr;
 }
 
-Status Cuda::check(int error, const std::string& what) const {
-  if (error == 0) {
-    return {};
-  }
+Status Cuda::failure(int error, const std::string& what) const {
   GetLastError();
   return {error == kErrorMemoryAllocation ? StatusCode::kOutOfMemory : StatusCode::kInternal,
           what + " failed: " + GetErrorString(error) + " (" + GetErrorName(error) + ")"};

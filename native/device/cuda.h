@@ -46,11 +46,14 @@ struct Cuda {
   const char* (*GetErrorString)(int);
   int (*Malloc)(void**, std::size_t);
   int (*Free)(void*);
+  int (*MallocHost)(void**, std::size_t);
+  int (*FreeHost)(void*);
   int (*Memcpy)(void*, const void*, std::size_t, int);
   int (*MemcpyAsync)(void*, const void*, std::size_t, int, CudaStream);
   int (*MemsetAsync)(void*, int, std::size_t, CudaStream);
   int (*Memcpy2DAsync)(void*, std::size_t, const void*, std::size_t, std::size_t, std::size_t, int, CudaStream);
   int (*PointerGetAttributes)(void*, const void*);  // of CudaPointerAttributes
+  int (*DeviceSynchronize)();
   int (*StreamSynchronize)(CudaStream);
   int (*StreamWaitEvent)(CudaStream, CudaEvent, unsigned);
   int (*StreamIsCapturing)(CudaStream, int*);
@@ -81,9 +84,12 @@ struct Cuda {
   // there is no driver or no GPU. Thread-safe; success is kept.
   static Result<const Cuda*> get();
 
-  // Ok for 0. kOutOfMemory when memory ran out, else kInternal, with `what` and CUDA's own words. Clears the error that
-  // CUDA keeps for the thread.
-  Status check(int error, const std::string& what) const;
+  // Ok for 0; a call that succeeds allocates no memory for words.
+  Status check(int error, const char* what) const { return error == 0 ? Status() : failure(error, what); }
+
+  // kOutOfMemory when memory ran out, else kInternal, with `what` and CUDA's own words. Clears the error that CUDA
+  // keeps for the thread.
+  Status failure(int error, const std::string& what) const;
 
   // For what may fail without harm: clears the error that CUDA keeps for the thread.
   void ignore(int error) const {
@@ -124,7 +130,9 @@ class CudaDeviceScope {
       return;
     }
     changed_ = true;
-    status_ = cuda_.check(cuda_.SetDevice(device), "choosing device " + std::to_string(device));
+    if (const int error = cuda_.SetDevice(device); error != 0) {
+      status_ = cuda_.failure(error, "choosing device " + std::to_string(device));
+    }
   }
   ~CudaDeviceScope() {
     if (changed_) {

@@ -1,82 +1,191 @@
 #include "device/device_memory.h"
 
 #include <algorithm>
+#include <iterator>
+#include <shared_mutex>
 #include <utility>
 
 namespace executorch_tensorrt {
+namespace {
 
-DeviceMemory::DeviceMemory(std::shared_ptr<SharedOrder> order, std::size_t nbytes)
-    : order_(std::move(order)), cuda_(order_->cuda()), nbytes_(nbytes) {}
+constexpr int kErrorInvalidValue = 1;
 
-Result<std::unique_ptr<BufferMemory>> DeviceMemory::create(std::shared_ptr<SharedOrder> order, std::size_t nbytes,
-                                                           const std::string& name) {
-  std::unique_ptr<DeviceMemory> memory(new DeviceMemory(std::move(order), nbytes));
-  if (Status status = memory->allocate(memory->first_, name); !status.ok()) {
-    return status;
-  }
-  memory->value_ = memory->first_->data();
-  return std::unique_ptr<BufferMemory>(std::move(memory));
+struct Known {
+  std::size_t nbytes;
+  MemoryPlace place;
+};
+
+struct Registry {
+  std::shared_mutex mutex;
+  std::map<const char*, Known> by_address;
+};
+
+// Never destroyed: objects that outlive main() free memory as well.
+Registry& registry() {
+  static auto* instance = new Registry;
+  return *instance;
 }
 
-DeviceMemory::~DeviceMemory() {
-  const CudaDeviceScope scope(cuda_, order_->device());
-  (void)order_->wait();  // after a fault there is no work to wait for
-  first_.reset();
-  second_.reset();
+}  // namespace
+
+void remember_memory(const void* data, std::size_t nbytes, MemoryPlace place) {
+  Registry& known = registry();
+  const std::unique_lock<std::shared_mutex> lock(known.mutex);
+  known.by_address[static_cast<const char*>(data)] = {nbytes, place};
 }
 
-Status DeviceMemory::allocate(std::unique_ptr<DeviceBuffer>& block, const std::string& name) {
-  const CudaDeviceScope scope(cuda_, order_->device());
-  if (!scope.status().ok()) {
-    return scope.status();
-  }
-  auto made = std::make_unique<DeviceBuffer>(cuda_);
-  if (Status status = made->grow(std::max<std::size_t>(nbytes_, 1), "buffer '" + name + "'"); !status.ok()) {
-    return status;
-  }
-  block = std::move(made);
-  return {};
+void forget_memory(const void* data) {
+  Registry& known = registry();
+  const std::unique_lock<std::shared_mutex> lock(known.mutex);
+  known.by_address.erase(static_cast<const char*>(data));
 }
 
-Status DeviceMemory::make_next(const std::string& name) {
-  if (next_ != nullptr) {
+std::optional<MemoryPlace> known_place_of(const void* data) {
+  Registry& known = registry();
+  const std::shared_lock<std::shared_mutex> lock(known.mutex);
+  const auto after = known.by_address.upper_bound(static_cast<const char*>(data));
+  if (after == known.by_address.begin()) {
+    return std::nullopt;
+  }
+  const auto& [begin, block] = *std::prev(after);
+  return static_cast<const char*>(data) < begin + block.nbytes ? std::optional(block.place) : std::nullopt;
+}
+
+Result<MemoryPlace> place_of(const Cuda& cuda, const void* data) {
+  if (const std::optional<MemoryPlace> known = known_place_of(data)) {
+    return *known;
+  }
+  CudaPointerAttributes attributes;
+  const int error = cuda.PointerGetAttributes(&attributes, data);
+  if (error == kErrorInvalidValue) {
+    cuda.ignore(error);  // as CUDA 10 has it for memory from malloc()
+    return MemoryPlace{};
+  }
+  if (error != 0) {
+    return cuda.failure(error, "asking where memory lies");
+  }
+  return MemoryPlace{static_cast<CudaMemoryType>(attributes.type), attributes.device};
+}
+
+GrowingBlock::GrowingBlock(GrowingBlock&& other) noexcept
+    : cuda_(other.cuda_),
+      type_(other.type_),
+      data_(std::exchange(other.data_, nullptr)),
+      size_(std::exchange(other.size_, 0)) {}
+
+Status GrowingBlock::grow(std::size_t nbytes, const char* what, const std::string& name) {
+  if (nbytes <= size_) {
     return {};
   }
-  if (Status status = allocate(second_, name); !status.ok()) {
-    return status;
+  const OutsideCaptures outside(*cuda_);
+  release();
+  MemoryPlace place{type_, 0};
+  int error = type_ == kDevice ? cuda_->Malloc(&data_, nbytes) : cuda_->MallocHost(&data_, nbytes);
+  if (error != 0) {
+    data_ = nullptr;
+    return cuda_->failure(error, "allocating " + std::to_string(nbytes) + " bytes of " +
+                                     (type_ == kDevice ? "device" : "pinned") + " memory for " + what +
+                                     (name.empty() ? "" : "'" + name + "'"));
   }
-  next_ = second_->data();
+  size_ = nbytes;
+  error = type_ == kDevice ? cuda_->GetDevice(&place.device) : 0;
+  if (error == 0) {
+    remember_memory(data_, size_, place);
+  }
+  cuda_->ignore(error);
   return {};
 }
 
-// On this thread's own stream, which nobody captures, between the calls that use the buffer.
-template <typename Queue>
-Status DeviceMemory::alone(const char* what, Queue&& queue) {
-  const CudaDeviceScope scope(cuda_, order_->device());
-  if (!scope.status().ok()) {
-    return scope.status();
+void GrowingBlock::release() {
+  if (data_ == nullptr) {
+    return;
   }
-  if (Status status = order_->wait(); !status.ok() || nbytes_ == 0) {
+  forget_memory(data_);
+  cuda_->ignore(type_ == kDevice ? cuda_->Free(data_) : cuda_->FreeHost(data_));
+  data_ = nullptr;
+  size_ = 0;
+}
+
+DevicePool::~DevicePool() {
+  const CudaDeviceScope scope(cuda_, device_);
+  free_.clear();
+}
+
+void DevicePool::Block::add_reader(const WorkInFlight& work) {
+  readers_.erase(
+      std::remove_if(readers_.begin(), readers_.end(), [](WorkInFlight& reader) { return reader.is_done(); }),
+      readers_.end());
+  readers_.push_back(work);
+}
+
+void DevicePool::Block::used_on(CudaStream stream) {
+  const StreamId id = id_of(cuda_, stream);
+  const bool is_own = stream_.is_named ? (id ? id == stream_.id : stream == stream_.handle) : is_default(stream);
+  is_used_elsewhere_ = is_used_elsewhere_ || !is_own;
+}
+
+// One of the stream; else, where many lie idle, the one that was dropped first.
+std::unique_ptr<DevicePool::Block> DevicePool::find(std::size_t nbytes, const CallStream& stream) {
+  const std::lock_guard<std::mutex> lock(mutex_);
+  std::vector<std::unique_ptr<Block>>& blocks = free_[nbytes];
+  const auto of_stream =
+      std::find_if(blocks.rbegin(), blocks.rend(), [&](const auto& block) { return block->stream_.is_same(stream); });
+  if (of_stream == blocks.rend() && blocks.size() < kMostIdle) {
+    return nullptr;
+  }
+  const auto taken = of_stream != blocks.rend() ? std::prev(of_stream.base()) : blocks.begin();
+  std::unique_ptr<Block> block = std::move(*taken);
+  blocks.erase(taken);
+  return block;
+}
+
+Result<std::unique_ptr<DevicePool::Block>> DevicePool::make(std::size_t nbytes) {
+  std::unique_ptr<Block> block(new Block(cuda_));
+  block->buffer_ = std::make_unique<DeviceBuffer>(cuda_);
+  block->nbytes_ = nbytes;
+  if (Status status = block->buffer_->grow(nbytes, "a tensor"); !status.ok()) {
     return status;
   }
-  const CudaStream stream = per_thread_stream();
-  const int error = queue(stream);
-  const int synchronized = cuda_.StreamSynchronize(stream);  // also where it failed: nobody knows how far it came
-  return cuda_.check(error != 0 ? error : synchronized, what);
+  return block;
 }
 
-Status DeviceMemory::read(void* to) {
-  return alone("reading a buffer",
-               [&](CudaStream stream) { return cuda_.MemcpyAsync(to, value_, nbytes_, kDeviceToHost, stream); });
+Result<std::shared_ptr<DevicePool::Block>> DevicePool::take(std::size_t nbytes, const CallStream& stream) {
+  nbytes = std::max<std::size_t>(nbytes, 1);
+  const CudaDeviceScope scope(cuda_, device_);
+  std::unique_ptr<Block> block = find(nbytes, stream);
+  if (!block) {
+    auto made = make(nbytes);
+    if (!made.ok()) {
+      return made.status();
+    }
+    block = std::move(*made);
+  } else if (!block->stream_.is_same(stream)) {
+    const OutsideCaptures outside(cuda_);
+    if (Status status = cuda_.check(cuda_.DeviceSynchronize(), "waiting for a stream's memory"); !status.ok()) {
+      return status;
+    }
+    block->readers_.clear();
+  }
+  for (WorkInFlight& reader : block->readers_) {
+    if (Status status = stream.is_captured ? reader.wait() : reader.put_before(stream); !status.ok()) {
+      return status;
+    }
+  }
+  block->readers_.clear();
+  block->stream_ = stream;
+  const auto back = [pool = shared_from_this()](Block* dropped) { pool->put_back(std::unique_ptr<Block>(dropped)); };
+  return std::shared_ptr<Block>(block.release(), back);
 }
 
-Status DeviceMemory::write(const void* from) {
-  return alone("writing a buffer",
-               [&](CudaStream stream) { return cuda_.MemcpyAsync(value_, from, nbytes_, kHostToDevice, stream); });
-}
-
-Status DeviceMemory::clear() {
-  return alone("clearing a buffer", [&](CudaStream stream) { return cuda_.MemsetAsync(value_, 0, nbytes_, stream); });
+void DevicePool::put_back(std::unique_ptr<Block> block) {
+  if (std::exchange(block->is_used_elsewhere_, false)) {
+    const CudaDeviceScope scope(cuda_, device_);
+    const OutsideCaptures outside(cuda_);
+    cuda_.ignore(cuda_.DeviceSynchronize());
+  }
+  const std::lock_guard<std::mutex> lock(mutex_);
+  std::vector<std::unique_ptr<Block>>& blocks = free_[block->nbytes_];
+  blocks.push_back(std::move(block));
 }
 
 }  // namespace executorch_tensorrt

@@ -1,38 +1,113 @@
-// DeviceMemory: the memory of a buffer on a device.
+// Memory that this library allocates on a device, or pins on the host: blocks that grow, blocks that are given out
+// again, and where an address lies, so that nobody has to ask CUDA for it.
 #pragma once
 
+#include <cstddef>
+#include <map>
 #include <memory>
+#include <mutex>
+#include <optional>
 #include <string>
+#include <vector>
 
-#include "core/buffer_memory.h"
-#include "device/device_buffer.h"
-#include "device/shared_order.h"
+#include "device/cuda.h"
+#include "device/stream_order.h"
 
 namespace executorch_tensorrt {
 
-class DeviceMemory final : public BufferMemory {
- public:
-  // `order`: that of the calls that use it. What it does itself waits for them, and is done before the next.
-  static Result<std::unique_ptr<BufferMemory>> create(std::shared_ptr<SharedOrder> order, std::size_t nbytes,
-                                                      const std::string& name);
-  ~DeviceMemory() override;
+struct MemoryPlace {
+  CudaMemoryType type = kUnregistered;
+  int device = 0;  // of memory on a device
 
-  Status make_next(const std::string& name) override;
-  Status read(void* to) override;
-  Status write(const void* from) override;
-  Status clear() override;
+  bool is_on_device() const { return type == kDevice || type == kManaged; }
+};
+
+// Of memory that was remembered and not yet forgotten, wherever in it `data` points.
+std::optional<MemoryPlace> known_place_of(const void* data);
+void remember_memory(const void* data, std::size_t nbytes, MemoryPlace place);
+void forget_memory(const void* data);  // before it is freed
+
+// Of any memory.
+Result<MemoryPlace> place_of(const Cuda& cuda, const void* data);
+
+// One block that only grows: on the device that is current, or pinned on the host.
+class GrowingBlock {
+ public:
+  GrowingBlock(const Cuda& cuda, CudaMemoryType type) : cuda_(&cuda), type_(type) {}
+  ~GrowingBlock() { release(); }
+  GrowingBlock(GrowingBlock&& other) noexcept;
+  GrowingBlock& operator=(GrowingBlock&&) = delete;
+
+  void* data() const { return data_; }
+  std::size_t size() const { return size_; }
+
+  // At least `nbytes`, with other contents if it had less. Nothing may be using it then. What fails is told of `what`
+  // and the quoted name.
+  Status grow(std::size_t nbytes, const char* what, const std::string& name = {});
 
  private:
-  DeviceMemory(std::shared_ptr<SharedOrder> order, std::size_t nbytes);
-  Status allocate(std::unique_ptr<DeviceBuffer>& block, const std::string& name);
-  template <typename Queue>
-  Status alone(const char* what, Queue&& queue);
+  void release();
 
-  const std::shared_ptr<SharedOrder> order_;
+  const Cuda* cuda_;
+  CudaMemoryType type_;
+  void* data_ = nullptr;
+  std::size_t size_ = 0;
+};
+
+struct DeviceBuffer : GrowingBlock {
+  explicit DeviceBuffer(const Cuda& cuda) : GrowingBlock(cuda, kDevice) {}
+};
+struct PinnedBuffer : GrowingBlock {
+  explicit PinnedBuffer(const Cuda& cuda) : GrowingBlock(cuda, kHost) {}
+};
+
+// Blocks of device memory that come back when they are dropped, and are given out again to calls on the same stream:
+// what its owner queued there with a block comes before what a later call writes to it.
+class DevicePool : public std::enable_shared_from_this<DevicePool> {
+ public:
+  class Block {
+   public:
+    void* data() const { return buffer_->data(); }
+
+    // Work that reads it on whatever stream: the call that gets it next comes behind that as well.
+    void add_reader(const WorkInFlight& work);
+
+    // Somebody else's work on `stream` uses it. Of another stream than the block's nobody knows when that is done, so
+    // it is not given out again before the device has nothing to do.
+    void used_on(CudaStream stream);
+
+   private:
+    friend class DevicePool;
+    explicit Block(const Cuda& cuda) : cuda_(cuda) {}
+
+    const Cuda& cuda_;
+    std::unique_ptr<DeviceBuffer> buffer_;
+    std::size_t nbytes_ = 0;
+    CallStream stream_;  // of the call that it was given to
+    std::vector<WorkInFlight> readers_;
+    bool is_used_elsewhere_ = false;
+  };
+
+  DevicePool(const Cuda& cuda, int device) : cuda_(cuda), device_(device) {}
+  DevicePool(const DevicePool&) = delete;
+  DevicePool& operator=(const DevicePool&) = delete;
+  ~DevicePool();
+
+  // `nbytes` of memory for a call on `stream`, which outlives the pool's other owners.
+  Result<std::shared_ptr<Block>> take(std::size_t nbytes, const CallStream& stream);
+
+ private:
+  // Blocks of other streams that lie idle: more of one size than that are not worth the memory.
+  static constexpr std::size_t kMostIdle = 8;
+
+  std::unique_ptr<Block> find(std::size_t nbytes, const CallStream& stream);
+  Result<std::unique_ptr<Block>> make(std::size_t nbytes);
+  void put_back(std::unique_ptr<Block> block);
+
   const Cuda& cuda_;
-  const std::size_t nbytes_;
-  std::unique_ptr<DeviceBuffer> first_;
-  std::unique_ptr<DeviceBuffer> second_;
+  const int device_;
+  std::mutex mutex_;
+  std::map<std::size_t, std::vector<std::unique_ptr<Block>>> free_;  // by size, the newest last
 };
 
 }  // namespace executorch_tensorrt

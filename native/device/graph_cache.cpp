@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <exception>
+#include <utility>
 
 namespace executorch_tensorrt {
 namespace {
@@ -44,13 +45,15 @@ GraphCache::~GraphCache() {
   }
 }
 
-const std::vector<Shape>* GraphCache::output_shapes(std::size_t profile, const std::vector<Shape>& input_shapes) const {
+bool GraphCache::output_shapes(std::size_t profile, const std::vector<Shape>& input_shapes,
+                               std::vector<Shape>& shapes) const {
   for (const Graph& graph : graphs_) {
     if (graph.key.profile == profile && graph.key.input_shapes == input_shapes) {
-      return &graph.output_shapes;
+      shapes = graph.output_shapes;
+      return true;
     }
   }
-  return nullptr;
+  return false;
 }
 
 const GraphCache::Graph* GraphCache::find(const GraphKey& key) const {
@@ -96,7 +99,7 @@ bool GraphCache::addresses_move(const GraphKey& key) const {
   });
 }
 
-Status GraphCache::capture(const GraphKey& key, const std::vector<Shape>& output_shapes,
+Status GraphCache::capture(const GraphKey& key, std::vector<Shape> output_shapes,
                            const std::function<Status(CudaStream)>& enqueue) {
   const int error = cuda_.StreamBeginCapture(stream_, kThreadLocal);
   if (Status status = cuda_.check(error, "beginning to capture a CUDA graph"); !status.ok()) {
@@ -116,7 +119,7 @@ Status GraphCache::capture(const GraphKey& key, const std::vector<Shape>& output
   cuda_.ignore(cuda_.GraphDestroy(graph));
   if (status.ok()) {
     make_place();
-    graphs_.push_back({key, output_shapes, exec, ++launches_});
+    graphs_.push_back({key, std::move(output_shapes), exec, ++launches_});
   }
   return status;
 }

@@ -11,7 +11,7 @@
 
 namespace executorch_tensorrt {
 
-// All that a graph is made of but the engine's own memory. Addresses: of inputs, then outputs.
+// All that a graph is made of but the engine's own memory. Addresses: of inputs, outputs, and the activation memory.
 struct GraphKey {
   std::size_t profile = 0;
   std::vector<Shape> input_shapes;
@@ -33,8 +33,8 @@ class GraphCache {
   GraphCache(const GraphCache&) = delete;
   GraphCache& operator=(const GraphCache&) = delete;
 
-  // The output shapes of these input shapes, which a graph of theirs was made with; null without one.
-  const std::vector<Shape>* output_shapes(std::size_t profile, const std::vector<Shape>& input_shapes) const;
+  // Copies the output shapes of these input shapes, which a graph of theirs was made with; false without one.
+  bool output_shapes(std::size_t profile, const std::vector<Shape>& input_shapes, std::vector<Shape>& shapes) const;
 
   bool has(const GraphKey& key) const { return find(key) != nullptr; }
 
@@ -52,10 +52,10 @@ class GraphCache {
 
   // Makes a graph of what `enqueue` puts on the stream that it is given, which does nothing then. TensorRT wants to
   // have queued a call of the same shapes before. Where it fails, the engine's context may be of no more use.
-  Status capture(const GraphKey& key, const std::vector<Shape>& output_shapes,
+  Status capture(const GraphKey& key, std::vector<Shape> output_shapes,
                  const std::function<Status(CudaStream)>& enqueue);
 
-  // Before what graphs use is gone: the context of a profile, or the activation memory of all.
+  // Before the context of a profile is gone, or all are.
   void forget(std::size_t profile);
   void forget_all();
   std::size_t size() const { return graphs_.size(); }

@@ -15,11 +15,20 @@
 
 namespace executorch_tensorrt {
 
+// The block that contexts of one engine work in, one at a time. Null where the engine asks for none.
+struct ActivationMemory {
+  void* data = nullptr;
+  std::size_t nbytes = 0;
+};
+
 // One optimization profile of one engine, ready to run. Shapes and addresses stay set until they are set again, so a
 // steady call is one enqueue().
 class ExecutionContext {
  public:
   virtual ~ExecutionContext() = default;
+
+  // In place of what it was made with, and as large as its profile needs.
+  virtual Status set_activation_memory(const ActivationMemory&) { return {}; }
 
   // The profile accepts the shape: the caller has validated it.
   virtual Status set_input_shape(std::size_t input, const Shape& shape) = 0;
@@ -59,16 +68,12 @@ class Engine {
   // Whether it has int32 where the blob has int64, because its TensorRT knows no int64.
   virtual bool narrows_int64() const { return false; }
 
-  // How often memory that contexts use has moved: what was recorded of their work before is stale.
-  virtual std::size_t memory_moves() const { return 0; }
+  // How many bytes of activation memory a context of the profile works in; 0 where the engine has none, or has its own.
+  virtual Result<std::size_t> activation_size(std::size_t) const { return std::size_t{0}; }
 
-  // What was recorded of contexts' work is the caller's: the memory that they use now stays as long as the engine, also
-  // when they get other.
-  virtual void keep_memory() {}
-
-  // Contexts share one block of activation memory: one of them runs at a time, and none while this is called. They must
-  // not outlive the engine.
-  virtual Result<std::unique_ptr<ExecutionContext>> create_context(std::size_t profile, bool collect_layers) = 0;
+  // Its work, if it takes any, is done when this returns. Contexts must not outlive the engine.
+  virtual Result<std::unique_ptr<ExecutionContext>> create_context(std::size_t profile, bool collect_layers,
+                                                                   const ActivationMemory& memory) = 0;
 };
 
 // What an engine is loaded from. The bytes outlive the engine.

@@ -5,6 +5,7 @@
 #include <utility>
 #include <vector>
 
+#include "core/metadata.h"
 #include "core/selection.h"
 
 namespace executorch_tensorrt {
@@ -29,9 +30,9 @@ class SelectionCollector {
 
   std::vector<Selection> take() { return std::move(selections_); }
 
-  static void record(const std::string& engine_id, std::size_t profile) {
+  static void record(const EngineMetadata& engine, std::size_t profile) {
     if (active_ != nullptr) {
-      active_->selections_.push_back({engine_id, profile});
+      active_->selections_.push_back({engine.record ? engine.record->engine_id : std::string(), profile});
     }
   }
 

@@ -150,20 +150,27 @@ bool CheckedModule::unload_method(const std::string& name) {
   return unloaded;
 }
 
-Result<std::vector<EValue>> CheckedModule::execute(const MethodInfo& info, std::vector<EValue> inputs) {
+Result<std::vector<EValue>> CheckedModule::execute(const MethodInfo& info, std::vector<EValue> inputs,
+                                                   const std::vector<DeviceOutput>& from) {
   (void)take_last_error();
-  if (Status status = values_.at(info.name)->prepare(inputs); !status.ok()) {
+  MethodValues& values = *values_.at(info.name);
+  if (Status status = values.begin(inputs, from); !status.ok()) {
+    (void)values.end(false);
     return status;
   }
   const auto failed = [&](Error error) { return status_of("method '" + info.name + "' failed", error); };
   auto result = module_->execute(info.name, inputs);
+  const Status ended = values.end(result.ok());
   if (result.error() == Error::InvalidArgument) {
-    if (Status status = values_.at(info.name)->check_constants("method '" + info.name + "'", inputs); !status.ok()) {
+    if (Status status = values.check_constants("method '" + info.name + "'", inputs); !status.ok()) {
       return status;
     }
   }
   if (!result.ok()) {
     return failed(result.error());
+  }
+  if (!ended.ok()) {
+    return ended;
   }
   for (const EValue& value : *result) {
     if (value.isTensor() && value.toTensor().nbytes() > 0 && value.toTensor().const_data_ptr() == nullptr) {

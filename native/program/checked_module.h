@@ -56,9 +56,10 @@ class CheckedModule {
   // False when it was not loaded.
   bool unload_method(const std::string& name);
 
-  // Of a loaded method. Outputs stay valid until the next call.
+  // Of a loaded method. Outputs stay valid until the next call. `from`: device outputs of other calls among the inputs.
   Result<std::vector<executorch::runtime::EValue>> execute(const MethodInfo& info,
-                                                           std::vector<executorch::runtime::EValue> inputs);
+                                                           std::vector<executorch::runtime::EValue> inputs,
+                                                           const std::vector<DeviceOutput>& from = {});
 
   // Of a loaded method.
   const MethodValues& values(const std::string& name) const { return *values_.at(name); }

@@ -4,7 +4,7 @@
 
 #include "device/caller_stream.h"
 #include "device/cuda.h"
-#include "device/known_memory.h"
+#include "device/device_memory.h"
 #include "process/failure.h"
 
 namespace executorch_tensorrt {
@@ -18,14 +18,15 @@ Error report(const Status& status) {
   return status.ok() ? Error::Ok : report_failure("memory on a CUDA device", status);
 }
 
-template <typename Function>
-Error on_device(DeviceIndex index, const char* what, Function&& function) {
+// `use` returns a Status.
+template <typename Use>
+Error on_device(DeviceIndex index, Use&& use) {
   const Result<const Cuda*> cuda = Cuda::get();
   if (!cuda.ok()) {
     return report(cuda.status());
   }
   const CudaDeviceScope scope(**cuda, index);
-  return report(scope.status().ok() ? (*cuda)->check(function(**cuda), what) : scope.status());
+  return report(scope.status().ok() ? use(**cuda) : scope.status());
 }
 
 class CudaAllocator final : public executorch::runtime::DeviceAllocator {
@@ -33,25 +34,29 @@ class CudaAllocator final : public executorch::runtime::DeviceAllocator {
   // CUDA aligns to 256 bytes.
   executorch::runtime::Result<void*> allocate(std::size_t nbytes, DeviceIndex index, std::size_t) override {
     void* data = nullptr;
-    const Error error = on_device(index, "allocating a program's device memory",
-                                  [&](const Cuda& cuda) { return cuda.Malloc(&data, nbytes > 0 ? nbytes : 1); });
+    const Error error = on_device(index, [&](const Cuda& cuda) {
+      return cuda.check(cuda.Malloc(&data, nbytes > 0 ? nbytes : 1), "allocating a program's device memory");
+    });
     if (error != Error::Ok) {
       return error;
     }
-    remember_device_memory(data, nbytes, index);
+    remember_memory(data, nbytes, {kDevice, index});
     return data;
   }
   void deallocate(void* data, DeviceIndex index) override {
-    forget_device_memory(data);
-    on_device(index, "freeing a program's device memory", [&](const Cuda& cuda) { return cuda.Free(data); });
+    forget_memory(data);
+    on_device(index,
+              [&](const Cuda& cuda) { return cuda.check(cuda.Free(data), "freeing a program's device memory"); });
   }
   Error copy_host_to_device(void* to, const void* from, std::size_t nbytes, DeviceIndex index) override {
-    return on_device(index, "copying to the device",
-                     [&](const Cuda& cuda) { return copy_behind_calls(cuda, to, from, nbytes, kHostToDevice); });
+    return on_device(index, [&](const Cuda& cuda) {
+      return copy_behind_calls(cuda, to, from, nbytes, kHostToDevice, "copying to the device");
+    });
   }
   Error copy_device_to_host(void* to, const void* from, std::size_t nbytes, DeviceIndex index) override {
-    return on_device(index, "copying from the device",
-                     [&](const Cuda& cuda) { return copy_behind_calls(cuda, to, from, nbytes, kDeviceToHost); });
+    return on_device(index, [&](const Cuda& cuda) {
+      return copy_behind_calls(cuda, to, from, nbytes, kDeviceToHost, "copying from the device");
+    });
   }
   DeviceType device_type() const override { return DeviceType::CUDA; }
 };

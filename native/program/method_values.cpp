@@ -1,13 +1,13 @@
 #include "program/method_values.h"
 
-#include <executorch/runtime/core/device_allocator.h>
-
 #include <algorithm>
 #include <array>
 #include <charconv>
 #include <cstring>
 #include <string>
+#include <utility>
 
+#include "device/caller_stream.h"
 #include "process/failure.h"
 
 namespace executorch_tensorrt {
@@ -15,7 +15,6 @@ namespace {
 
 using executorch::aten::Tensor;
 using executorch::aten::TensorImpl;
-using executorch::runtime::DeviceAllocator;
 using executorch::runtime::Error;
 using executorch::runtime::EValue;
 using executorch::runtime::Method;
@@ -45,89 +44,175 @@ std::string number_text(const EValue& value) {
   return value.isInt() ? std::to_string(value.toInt()) : "";
 }
 
-Result<DeviceAllocator*> allocator() {
-  DeviceAllocator* found = executorch::runtime::get_device_allocator(DeviceType::CUDA);
-  if (found == nullptr) {
-    return Status(StatusCode::kNotSupported, "nobody in this process allocates memory of a CUDA device");
-  }
-  return found;
-}
+// An input of more takes CUDA less time straight from memory that is not pinned.
+constexpr std::size_t kMostPinned = 1u << 20;
 
 }  // namespace
 
-MethodValues::MethodValues(Method& method, const MethodInfo& info)
-    : method_(method), staged_(info.inputs.size()), outputs_(info.outputs.size()) {
+MethodValues::MethodValues(Method& method, const MethodInfo& info) : method_(method), outputs_(info.outputs.size()) {
   for (std::size_t i = 0; i < info.inputs.size(); ++i) {
     input_devices_.push_back(device_of(input_of(method, i)));
-    has_device_values_ = has_device_values_ || input_devices_.back();
   }
 }
 
 Result<std::unique_ptr<MethodValues>> MethodValues::create(Method& method, const MethodInfo& info) {
   std::unique_ptr<MethodValues> values(new MethodValues(method, info));
+  std::vector<std::optional<int>> devices = values->input_devices_;
   for (std::size_t o = 0; o < info.outputs.size(); ++o) {
     if (!info.outputs[o].tensor || info.outputs[o].tensor->is_memory_planned) {
       continue;
     }
     Output& output = values->outputs_[o];
     output.nbytes = std::max<std::size_t>(info.outputs[o].tensor->nbytes, 1);
-    output.device = device_of(method.get_output(o));
-    if (output.device) {
-      values->has_device_values_ = true;
-      continue;
+    devices.push_back(device_of(method.get_output(o)));
+    output.is_on_device = devices.back().has_value();
+    if (!output.is_on_device) {
+      output.memory.resize(output.nbytes);
+      // Refused for a constant or an input that the method returns: those have memory.
+      (void)method.set_output_data_ptr(output.memory.data(), output.nbytes, o);
     }
-    output.memory.resize(output.nbytes);
-    // Refused for a constant or an input that the method returns: those have memory.
-    (void)method.set_output_data_ptr(output.memory.data(), output.nbytes, o);
+  }
+  for (const std::optional<int>& device : devices) {
+    if (device && values->device_ && device != values->device_) {
+      return Status(StatusCode::kNotSupported, "method '" + info.name + "' takes and gives values on CUDA devices " +
+                                                   std::to_string(*values->device_) + " and " +
+                                                   std::to_string(*device) + ", allowed are those of one device");
+    }
+    values->device_ = device ? device : values->device_;
   }
   return values;
 }
 
-Result<DevicePool*> MethodValues::pool(int device) {
-  std::shared_ptr<DevicePool>& pool = pools_[device];
-  if (!pool) {
+MethodValues::~MethodValues() {
+  if (cuda_ == nullptr) {
+    return;
+  }
+  const CudaDeviceScope scope(*cuda_, *device_);
+  const OutsideCaptures outside(*cuda_);
+  (void)copied_.wait();
+  (void)last_.wait();  // staged inputs are read until then
+  staged_.clear();
+  events_.clear();
+}
+
+Status MethodValues::begin(std::vector<EValue>& inputs, const std::vector<DeviceOutput>& from) {
+  is_begun_ = stages_ = false;
+  ready_ = {};
+  if (!device_) {
+    return {};
+  }
+  if (cuda_ == nullptr) {
     const Result<const Cuda*> cuda = Cuda::get();
     if (!cuda.ok()) {
       return cuda.status();
     }
-    pool = std::make_shared<DevicePool>(**cuda, device);
+    pool_ = std::make_shared<DevicePool>(**cuda, *device_);
+    cuda_ = *cuda;
   }
-  return pool.get();
-}
-
-Status MethodValues::prepare(std::vector<EValue>& inputs) {
-  if (!has_device_values_) {
-    return {};
+  const Result<CallStream> stream = CallStream::take(*cuda_);
+  if (!stream.ok()) {
+    return stream.status();
+  }
+  stream_ = *stream;
+  const CudaDeviceScope scope(*cuda_, *device_);
+  if (!scope.status().ok()) {
+    return scope.status();
+  }
+  if (Status status = come_behind(last_); !status.ok()) {
+    return status;
+  }
+  is_begun_ = true;
+  from_ = from;
+  for (DeviceOutput& source : from_) {
+    if (Status status = come_behind(source.ready); !status.ok()) {
+      return status;
+    }
   }
   for (std::size_t i = 0; i < inputs.size(); ++i) {
-    if (!input_devices_[i] || !inputs[i].isTensor() || device_of(inputs[i])) {
-      continue;
+    const bool is_elsewhere = input_devices_[i] && inputs[i].isTensor() && !device_of(inputs[i]);
+    if (Status status = is_elsewhere ? stage(i, inputs[i]) : Status(); !status.ok()) {
+      return status;
     }
-    if (Status status = stage(i, inputs[i]); !status.ok()) {
+  }
+  if (stages_ && stream_.is_named) {
+    if (Status status = mark(copied_); !status.ok()) {
       return status;
     }
   }
   for (std::size_t o = 0; o < outputs_.size(); ++o) {
-    Output& output = outputs_[o];
-    if (!output.device) {
-      continue;
+    if (Status status = outputs_[o].is_on_device ? take_output(o) : Status(); !status.ok()) {
+      return status;
     }
-    const Result<DevicePool*> memory = pool(*output.device);
-    if (!memory.ok()) {
-      return memory.status();
-    }
-    output.block.reset();  // unless the caller holds it, it is the block that this call gets again
-    Result<std::shared_ptr<void>> block = (*memory)->take(output.nbytes);
-    if (!block.ok()) {
-      return block.status();
-    }
-    const Error error = method_.set_output_data_ptr(block->get(), output.nbytes, o);
-    if (error != Error::Ok) {
-      return status_of("output " + std::to_string(o) + " takes no device memory", error);
-    }
-    output.block = std::move(*block);
   }
   return {};
+}
+
+Status MethodValues::come_behind(WorkInFlight& work) {
+  if (!stream_.is_captured) {
+    return work.put_before(stream_);
+  }
+  const OutsideCaptures outside(*cuda_);
+  return work.wait();
+}
+
+Status MethodValues::mark(WorkInFlight& work) {
+  auto event = free_event();
+  Status status = event.ok() ? (*event)->record(stream_.handle) : event.status();
+  if (status.ok()) {
+    work = {std::move(*event), stream_.id};
+  }
+  return status;
+}
+
+Status MethodValues::take_output(std::size_t o) {
+  Output& output = outputs_[o];
+  output.block.reset();  // unless the caller holds it, it is the block that this call gets again
+  auto block = pool_->take(output.nbytes, stream_);
+  if (!block.ok()) {
+    return block.status();
+  }
+  const Error error = method_.set_output_data_ptr((*block)->data(), output.nbytes, o);
+  if (error != Error::Ok) {
+    return status_of("output " + std::to_string(o) + " takes no device memory", error);
+  }
+  output.block = std::move(*block);
+  return {};
+}
+
+// Work may have been queued also where the call failed. On the thread's own stream, one that succeeded has waited.
+Status MethodValues::end(bool has_succeeded) {
+  if (!std::exchange(is_begun_, false) || stream_.is_captured) {
+    return {};
+  }
+  const CudaDeviceScope scope(*cuda_, *device_);
+  Status status;
+  if (stream_.is_named) {
+    status = mark(last_);
+    ready_ = status.ok() ? last_ : WorkInFlight{};
+  }
+  if (!status.ok() || (!stream_.is_named && !has_succeeded)) {
+    cuda_->ignore(cuda_->StreamSynchronize(stream_.handle));
+  }
+  for (const DeviceOutput& source : from_) {
+    if (ready_.end) {
+      source.block->add_reader(ready_);
+    }
+  }
+  from_.clear();
+  return status;
+}
+
+Result<std::shared_ptr<DeviceEvent>> MethodValues::free_event() {
+  const auto free =
+      std::find_if(events_.begin(), events_.end(), [](const auto& event) { return event.use_count() == 1; });
+  if (free != events_.end()) {
+    return *free;
+  }
+  auto made = DeviceEvent::create(*cuda_);
+  if (made.ok()) {
+    events_.push_back(*made);
+  }
+  return made;
 }
 
 Status MethodValues::check_constants(const std::string& label, const std::vector<EValue>& inputs) const {
@@ -142,43 +227,55 @@ Status MethodValues::check_constants(const std::string& label, const std::vector
   return {};
 }
 
+// The stream is behind the call before, which may have returned early and still reads what was staged for it.
 Status MethodValues::stage(std::size_t input, EValue& value) {
-  const int device = *input_devices_[input];
+  if (stream_.is_captured) {
+    return invalid_argument("the caller's stream is being captured into a CUDA graph: got input " +
+                            std::to_string(input) +
+                            " on the host, allowed arrays on the device; give one, or end the capture");
+  }
+  stages_ = true;
+  Status status;
   const Tensor from = value.toTensor();
-  const Result<DevicePool*> memory = pool(device);
-  if (!memory.ok()) {
-    return memory.status();
-  }
-  Staged& staged = staged_[input];
-  if (!staged.buffer) {
-    staged.buffer = std::make_unique<DeviceBuffer>((*memory)->cuda());
-  }
-  {
-    const CudaDeviceScope scope((*memory)->cuda(), device);
-    if (Status status = staged.buffer->grow(std::max<std::size_t>(from.nbytes(), 1), "an input"); !status.ok()) {
-      return status;
+  Staged& staged = staged_.try_emplace(input, *cuda_).first->second;
+  if (from.nbytes() > staged.buffer.size() || staged.buffer.size() == 0) {
+    status = last_.wait();
+    if (status.ok()) {
+      status = staged.buffer.grow(std::max<std::size_t>(from.nbytes(), 1), "an input");
     }
   }
-  const Result<DeviceAllocator*> copier = allocator();
-  if (!copier.ok()) {
-    return copier.status();
+  if (status.ok() && from.nbytes() > 0) {
+    status = copy_in(staged, from.const_data_ptr(), from.nbytes());
   }
-  if (from.nbytes() > 0) {
-    const auto index = static_cast<executorch::runtime::etensor::DeviceIndex>(device);
-    const Error error =
-        (*copier)->copy_host_to_device(staged.buffer->data(), from.const_data_ptr(), from.nbytes(), index);
-    if (error != Error::Ok) {
-      return status_of("copying input " + std::to_string(input) + " to the device", error);
-    }
+  if (!status.ok()) {
+    return {status.code(), "copying input " + std::to_string(input) + " to the device: " + status.message()};
   }
   const TensorImpl* impl = from.unsafeGetTensorImpl();
   staged.tensor = std::make_unique<TensorImpl>(
       impl->scalar_type(), impl->dim(), const_cast<executorch::aten::SizesType*>(impl->sizes().data()),
-      staged.buffer->data(), const_cast<executorch::aten::DimOrderType*>(impl->dim_order().data()),
+      staged.buffer.data(), const_cast<executorch::aten::DimOrderType*>(impl->dim_order().data()),
       const_cast<executorch::aten::StridesType*>(impl->strides().data()), executorch::aten::TensorShapeDynamism::STATIC,
-      DeviceType::CUDA, static_cast<executorch::runtime::etensor::DeviceIndex>(device));
+      DeviceType::CUDA, static_cast<executorch::runtime::etensor::DeviceIndex>(*device_));
   value = EValue(Tensor(staged.tensor.get()));
   return {};
+}
+
+Status MethodValues::copy_in(Staged& staged, const void* from, std::size_t nbytes) {
+  const bool is_small = nbytes <= kMostPinned;
+  if (is_small) {
+    Status status = copied_.wait();  // what the call before left in the pinned memory
+    if (status.ok()) {
+      status = staged.pinned.grow(nbytes, "an input");
+    }
+    if (!status.ok()) {
+      return status;
+    }
+    std::memcpy(staged.pinned.data(), from, nbytes);
+    from = staged.pinned.data();
+  }
+  const int error = cuda_->MemcpyAsync(staged.buffer.data(), from, nbytes, kHostToDevice, stream_.handle);
+  const int waited = is_small && error == 0 ? 0 : cuda_->StreamSynchronize(stream_.handle);
+  return cuda_->check(error != 0 ? error : waited, "copying");
 }
 
 Status read_output(const Tensor& tensor, void* to) {
@@ -189,12 +286,16 @@ Status read_output(const Tensor& tensor, void* to) {
     std::memcpy(to, tensor.const_data_ptr(), tensor.nbytes());
     return {};
   }
-  const Result<DeviceAllocator*> copier = allocator();
-  if (!copier.ok()) {
-    return copier.status();
+  const Result<const Cuda*> cuda = Cuda::get();
+  if (!cuda.ok()) {
+    return cuda.status();
   }
-  return status_of("copying an output from the device",
-                   (*copier)->copy_device_to_host(to, tensor.const_data_ptr(), tensor.nbytes(), tensor.device_index()));
+  const CudaDeviceScope scope(**cuda, tensor.device_index());
+  if (!scope.status().ok()) {
+    return scope.status();
+  }
+  return copy_behind_calls(**cuda, to, tensor.const_data_ptr(), tensor.nbytes(), kDeviceToHost,
+                           "copying an output from the device");
 }
 
 }  // namespace executorch_tensorrt

@@ -50,7 +50,7 @@ def load(plan: bytes = PLAN, *, builder: str = "TensorRT 8.6.1", inputs: list[st
 
 def context_of(fake: FakeTensorRT, *, collect_layers: bool = False) -> PlanContext:
     """A context that is ready to run, and no calls recorded."""
-    context = load().create_context(1, collect_layers, STREAM)
+    context = load().create_context(1, collect_layers, STREAM, MEMORY, 1024)
     context.set_input_shape(0, (2, 8))
     fake.calls.clear()
     return context
@@ -113,42 +113,37 @@ def test_context_gets_its_profile_and_memory_as_the_release_wants(
 ) -> None:
     fake = install(version)
     engine = load()
-    engine.set_activation_memory(MEMORY, 1024)
     fake.calls.clear()
-    engine.create_context(1, False, STREAM)
+    engine.create_context(1, False, STREAM, MEMORY, 1024)
     assert fake.calls == expected
 
 
 @pytest.mark.parametrize("version", RELEASES)
-def test_new_memory_goes_to_contexts_that_live(version: str, install: Install) -> None:
+def test_context_takes_other_memory(version: str, install: Install) -> None:
     fake = install(version)
-    engine = load()
-    kept = [engine.create_context(profile, False, STREAM) for profile in range(2)]
-    engine.create_context(0, False, STREAM)  # nobody keeps this one
-    gc.collect()
+    context = load().create_context(0, False, STREAM, MEMORY, 1024)
     fake.calls.clear()
-    engine.set_activation_memory(MEMORY, 2048)
-    call = ("set_device_memory", MEMORY, 2048) if version in RELEASES[2:] else ("device_memory", MEMORY)
-    assert fake.calls == [call] * len(kept)
+    context.set_activation_memory(2 * MEMORY, 2048)
+    call = ("set_device_memory", 2 * MEMORY, 2048) if version in RELEASES[2:] else ("device_memory", 2 * MEMORY)
+    assert fake.calls == [call]
 
 
 def test_memory_that_tensorrt_finds_too_small_is_refused(install: Install) -> None:
     """TensorRT 10.1 and later look at its size, and only log what they find."""
     fake = install("10.9.0")
-    engine = load()
-    context = engine.create_context(1, False, STREAM)
+    context = load().create_context(1, False, STREAM, MEMORY, 1024)
     fake.failing["set_device_memory"] = "size is smaller than 1024"
     with pytest.raises(RuntimeError, match="taking 512 bytes of activation memory failed: size is smaller than 1024"):
-        engine.set_activation_memory(MEMORY, 512)
+        context.set_activation_memory(MEMORY, 512)
     del fake.failing["set_device_memory"]
-    engine.set_activation_memory(MEMORY, 1024)
+    context.set_activation_memory(MEMORY, 1024)
     context.enqueue(STREAM)
 
 
 @pytest.mark.parametrize("version", RELEASES)
 def test_context_calls_tensorrt_in_order(version: str, install: Install) -> None:
     fake = install(version)
-    context = load().create_context(0, False, STREAM)
+    context = load().create_context(0, False, STREAM, MEMORY, 1024)
     fake.calls.clear()
     context.set_input_shape(0, (3, 8))
     assert context.infer_output_shapes() == [(3, 8)]
@@ -186,7 +181,7 @@ def test_profiler_never_makes_enqueue_wait(collect_layers: bool, install: Instal
     engine = load()
     create = engine._engine.create_execution_context  # pyright: ignore[reportPrivateUsage]
     engine._engine.create_execution_context = lambda strategy: made.append(create(strategy)) or made[0]  # pyright: ignore[reportPrivateUsage]
-    engine.create_context(0, collect_layers, STREAM)
+    engine.create_context(0, collect_layers, STREAM, MEMORY, 1024)
     assert (made[0].profiler is not None) == collect_layers
     assert made[0].enqueue_emits_profile != collect_layers
     assert ("report_to_profiler",) not in fake.calls
@@ -238,14 +233,14 @@ def test_failing_creation_of_a_context_says_what_tensorrt_logged(name: str, inst
     engine = load()
     fake.failing[name] = "profile 1 is in use"
     with pytest.raises(RuntimeError, match=r"^TensorRT 10.9.0: .+ failed: profile 1 is in use$"):
-        engine.create_context(1, False, STREAM)
+        engine.create_context(1, False, STREAM, MEMORY, 1024)
     del fake.failing[name]
-    engine.create_context(1, False, STREAM)
+    engine.create_context(1, False, STREAM, MEMORY, 1024)
 
 
 def test_missing_input_shape_is_named(install: Install) -> None:
     install("8.6.1")
-    context = load().create_context(0, False, STREAM)
+    context = load().create_context(0, False, STREAM, MEMORY, 1024)
     with pytest.raises(RuntimeError, match=r"inferring shapes without those of 'x' failed: it does not say why"):
         context.infer_output_shapes()
 
@@ -324,7 +319,7 @@ def test_contexts_and_engines_die_without_the_garbage_collector(install: Install
     """TensorRT frees device memory then; a cycle would keep it until some later collection."""
     fake = install("8.6.1")
     engine = load()
-    context = engine.create_context(0, True, STREAM)
+    context = engine.create_context(0, True, STREAM, MEMORY, 1024)
     context.enqueue(STREAM)
     left = [weakref.ref(engine), weakref.ref(context), weakref.ref(context._context)]  # pyright: ignore[reportPrivateUsage]
     fake.calls.clear()

@@ -152,6 +152,34 @@ int cudaFree(void* data) {
     return kSuccess;
   });
 }
+int cudaMallocHost(void** data, std::size_t nbytes) {
+  return call("MallocHost", std::to_string(nbytes), [&]() -> int {
+    if (breaks_capture()) {
+      return kCaptureUnsupported;
+    }
+    *data = state().memory.allocate(nbytes, kHost, 0);
+    return *data != nullptr ? kSuccess : kMemoryAllocation;
+  });
+}
+int cudaFreeHost(void* data) {
+  return call("FreeHost", "", [&]() -> int {
+    if (breaks_capture()) {
+      return kCaptureUnsupported;
+    }
+    state().memory.free(data);
+    return kSuccess;
+  });
+}
+int cudaDeviceSynchronize() {
+  const auto body = [&]() -> int {
+    if (breaks_capture()) {
+      return kCaptureUnsupported;
+    }
+    state().streams.run_all(current_device);
+    return kSuccess;
+  };
+  return call("DeviceSynchronize", "", body, true);
+}
 int cudaMemcpy(void* to, const void* from, std::size_t nbytes, int kind) {
   return call("Memcpy", std::string(kDirections[kind]) + " " + std::to_string(nbytes), [&]() -> int {
     if (breaks_capture()) {

@@ -88,9 +88,14 @@ class FakeCuda:
         return np.frombuffer((ctypes.c_char * size).from_address(place), dtype).reshape(shape)
 
     def read(self, array: Any) -> Array:
-        """A copy of an array on a device, as it is now."""
+        """A copy of an array on a device. A `DeviceArray` waits for what it is made by."""
         interface = array.__cuda_array_interface__
         return self.at(interface["data"][0], interface["shape"], interface["typestr"]).copy()
+
+    def peek(self, array: Any) -> Array:
+        """A copy of an array on a device, as it is now."""
+        capsule = array.__dlpack__(stream=-1)
+        return self.at(in_capsule(capsule).data, array.shape, array.dtype).copy()
 
     def stream(self, device: int = 0) -> int:
         return self.library.fake_cuda_stream_create(device)
@@ -205,11 +210,8 @@ class FakeEngine:
         self._runtime.asked("activation_size", profile)
         return 1024 * (profile + 1)
 
-    def set_activation_memory(self, address: int, size: int) -> None:
-        self._runtime.asked("set_activation_memory", address, size)
-
-    def create_context(self, profile: int, collect_layers: bool, stream: int) -> FakeContext:
-        self._runtime.asked("create_context", profile, collect_layers, stream)
+    def create_context(self, profile: int, collect_layers: bool, stream: int, address: int, size: int) -> FakeContext:
+        self._runtime.asked("create_context", profile, collect_layers, stream, address, size)
         return FakeContext(self._runtime, self._num_inputs, collect_layers)
 
 
@@ -223,6 +225,9 @@ class FakeContext:
         self._inputs = [0] * num_inputs
         self._outputs = [0] * (len(runtime.types) - num_inputs)
         self._types = [np.dtype(_NUMPY.get(name, name)) for name in runtime.types]
+
+    def set_activation_memory(self, address: int, size: int) -> None:
+        self._runtime.asked("set_activation_memory", address, size)
 
     def set_input_shape(self, index: int, shape: tuple[int, ...]) -> None:
         self._runtime.asked("set_input_shape", index, shape)

@@ -201,7 +201,8 @@ class FakeEngine final : public Engine {
   std::vector<ScalarType> binding_types() const override { return types_; }
   std::optional<int> device() const override { return device_ ? std::optional<int>(device_->index) : std::nullopt; }
   bool narrows_int64() const override { return narrows_int64_; }
-  Result<std::unique_ptr<ExecutionContext>> create_context(std::size_t, bool collect_layers) override {
+  Result<std::unique_ptr<ExecutionContext>> create_context(std::size_t, bool collect_layers,
+                                                           const ActivationMemory&) override {
     ++fake_log().contexts;
     fake_log().contexts_with_layers += collect_layers;
     if (Status status = fake_failure("context"); !status.ok()) {

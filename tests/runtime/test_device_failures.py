@@ -17,7 +17,7 @@ RAISED = [
     (KeyError, ExecuTorchError),
 ]
 OF_A_CALL = [
-    "activation_size", "set_activation_memory", "create_context", "set_input_shape", "infer_output_shapes",
+    "activation_size", "create_context", "set_input_shape", "infer_output_shapes",
     "set_input_address", "set_output_address", "enqueue",
 ]  # fmt: skip
 
@@ -37,6 +37,23 @@ def test_call_raises_what_the_engine_raises(
     for values in (cuda.array(VALUES), VALUES):
         with pytest.raises(expected, match=r"method 'forward'.*TensorRT is unwell: ü %s \{\}"):
             module.forward(values)
+    runtime.failing.clear()
+    assert_works(module, cuda)
+
+
+@pytest.mark.parametrize(("raised", "expected"), RAISED)
+def test_call_whose_context_does_not_take_larger_memory_raises_until_it_does(
+    raised: type[Exception], expected: type[Exception], cuda: FakeCuda, load: Load
+) -> None:
+    module, runtime = load(doubled(), optimization_profile="auto")
+    module.forward(VALUES)
+    long = np.concatenate([VALUES] * 3)
+    np.testing.assert_array_equal(module.forward(long)[0], 2 * long)
+    runtime.failing["set_activation_memory"] = raised("TensorRT is unwell: ü %s {}")
+    for values in (cuda.array(VALUES), VALUES):
+        with pytest.raises(expected, match=r"method 'forward'.*TensorRT is unwell: ü %s \{\}"):
+            module.forward(values)
+        np.testing.assert_array_equal(module.forward(long)[0], 2 * long)
     runtime.failing.clear()
     assert_works(module, cuda)
 
@@ -94,4 +111,17 @@ def test_fault_of_the_device_fails_the_call(cuda: FakeCuda, load: Load) -> None:
     cuda.library.fake_cuda_fail(b"cudaStreamSynchronize", 0, 700, 1)
     with pytest.raises(ExecuTorchError, match="running the engine failed: an illegal memory access"):
         module.forward(cuda.array(VALUES))
+    assert_works(module, cuda)
+
+
+@pytest.mark.parametrize("interruption", [KeyboardInterrupt, SystemExit])
+def test_interruption_inside_an_engine_reaches_the_caller(
+    interruption: type[BaseException], cuda: FakeCuda, load: Load
+) -> None:
+    module, runtime = load(doubled())
+    for method in ("load", "create_context", "enqueue"):
+        runtime.failing[method] = interruption("stop")
+        with pytest.raises(interruption, match="stop"):
+            module.forward(VALUES)
+        runtime.failing.clear()
     assert_works(module, cuda)

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import os
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +17,7 @@ from runtime.device_programs import Load, cached
 from executorch_tensorrt import CudaStreamGuard, EngineState, ExecuTorchError, Module
 from executorch_tensorrt.cli import app
 
+TESTS = Path(__file__).resolve().parents[1]
 ONES = np.ones((32, 4), np.float32)
 
 
@@ -115,3 +119,60 @@ def test_command_line_runs_and_inspects_a_program_with_state(cuda: FakeCuda, loa
     for arguments in (["inspect", path], ["run", path, "--input", "ones:float32[1,4]", "--input", "zeros:int64[1]"]):
         result = CliRunner().invoke(app, list(map(str, arguments)))
         assert result.exit_code == 0, f"{result.output}\n{result.exception!r}"
+
+
+# In a process of its own: the stock runtime redirects C++'s cerr in each call, and calls of two threads may leave it
+# pointing at what is gone.
+STOCK_THREADS = """
+import os, sys, threading
+from pathlib import Path
+from executorch.runtime import Runtime
+from executorch_tensorrt import EngineState, EngineStateGuard, _native
+from fakes.python_engine import FakeCuda
+from runtime.device_programs import cached
+from runtime.test_device_state import arguments
+
+cuda = FakeCuda(Path(os.environ["ETRT_CUDART"]))
+cuda.reset()
+case = cached("host")
+runtime = case.runtime(cuda)
+_native.register_engine_runtime("tensorrt_rtx", runtime)
+programs = [Runtime.get().load_program(case.program) for _ in range(2)]
+with EngineStateGuard(EngineState()):
+    methods = [program.load_method("forward") for program in programs]
+is_inside, is_waiting = threading.Event(), threading.Event()
+asked = runtime.asked
+
+def wait_inside(name, *arguments):
+    asked(name, *arguments)
+    if name == "enqueue" and not is_inside.is_set():
+        is_inside.set()
+        assert is_waiting.wait(60)
+
+runtime.asked = wait_inside
+inputs = [torch.from_numpy(array) for array in arguments(1, 0)]
+
+def first():
+    methods[0].execute(inputs)
+
+def second():
+    assert is_inside.wait(60)
+    is_waiting.set()
+    methods[1].execute(inputs)
+
+threads = [threading.Thread(target=target, daemon=True) for target in (first, second)]
+for thread in threads:
+    thread.start()
+for thread in threads:
+    thread.join(30)
+print("alive:", [thread.is_alive() for thread in threads], flush=True)
+os._exit(0)
+"""
+
+
+def test_methods_of_the_stock_runtime_that_share_a_state_run_in_threads(fake_cudart: Path) -> None:
+    """A thread that waits for another's call, with the GIL as the stock runtime has it, lets go of it."""
+    environment = {**os.environ, "ETRT_CUDART": str(fake_cudart), "PYTHONPATH": str(TESTS)}
+    command = [sys.executable, "-c", STOCK_THREADS]
+    result = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=120, check=False)
+    assert result.stdout.splitlines()[-1:] == ["alive: [False, False]"], result.stderr

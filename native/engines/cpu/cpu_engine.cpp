@@ -102,7 +102,8 @@ class CpuEngine final : public Engine {
   std::string_view kind() const override { return "cpu"; }
   const ProfileTable& profiles() const override { return *metadata_.record->profiles; }
 
-  Result<std::unique_ptr<ExecutionContext>> create_context(std::size_t profile, bool collect_layers) override {
+  Result<std::unique_ptr<ExecutionContext>> create_context(std::size_t profile, bool collect_layers,
+                                                           const ActivationMemory&) override {
     return CpuContext::create(*program_, method_name(profile), memory_, metadata_, collect_layers);
   }
 

@@ -139,6 +139,15 @@ class Streams {
     }
   }
 
+  void run_all(int device) {
+    for (const auto& stream : streams_) {
+      if (stream->device == device) run(stream.get());
+    }
+    for (const auto& entry : defaults_) {
+      if (entry.first.second == device) run(entry.second.get());
+    }
+  }
+
   // Names begin again. Handles of before stay known.
   void reset() {
     num_named_ = num_events_ = 0;

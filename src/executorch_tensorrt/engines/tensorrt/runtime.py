@@ -12,7 +12,6 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Sequence
 from typing import Any
-from weakref import WeakSet
 
 from executorch_tensorrt.engines.tensorrt.engine_io import check_kinds, check_names, dtype_of, quoted, ranges_of
 from executorch_tensorrt.engines.tensorrt.library import Bindings, load_bindings
@@ -58,7 +57,7 @@ def load_engine(kind: str, plan: memoryview, builder: str, inputs: list[str], ou
 
 
 class PlanEngine:
-    """A loaded plan. Its contexts share one block of activation memory, so one of them may work at a time.
+    """A loaded plan. Its contexts may share one block of activation memory: then one of them may work at a time.
 
     Attributes:
         profiles: the range of each dim of each input, per optimization profile.
@@ -77,8 +76,6 @@ class PlanEngine:
         self._bindings = bindings
         self._inputs = inputs
         self._outputs = outputs
-        self._contexts: WeakSet[PlanContext] = WeakSet()
-        self._memory = (0, 0)
         self.profiles = [
             [ranges_of(engine, name, profile) for name in inputs] for profile in range(engine.num_optimization_profiles)
         ]
@@ -92,14 +89,15 @@ class PlanEngine:
                 return int(getattr(self._engine, name)(profile))
         return int(self._engine.device_memory_size)
 
-    def set_activation_memory(self, address: int, size: int) -> None:
-        """Give all contexts, and those made later, their activation memory. None of them may be at work."""
-        self._memory = (address, size)
-        for context in self._contexts:
-            context.set_memory(address, size)
-
-    def create_context(self, profile: int, collect_layers: bool, stream: int) -> PlanContext:
+    def create_context(self, profile: int, collect_layers: bool, stream: int, address: int, size: int) -> PlanContext:
         """Make a context of one optimization profile; it may be used once the work that this queues is done.
+
+        Args:
+            profile: the index of the profile.
+            collect_layers: whether its layers are timed.
+            stream: where work is queued that chooses the profile.
+            address: its activation memory.
+            size: of that, in bytes.
 
         Raises:
             RuntimeError: there is no memory for it, or TensorRT does not give it the profile.
@@ -111,8 +109,7 @@ class PlanEngine:
         if made is None:
             raise _failure(self._bindings, "creating a context")
         context = PlanContext(self, self._bindings, made, self._inputs, self._outputs)
-        context.prepare(profile, collect_layers, stream, *self._memory)
-        self._contexts.add(context)
+        context.prepare(profile, collect_layers, stream, address, size)
         return context
 
     def _new_context(self) -> Any:
@@ -145,15 +142,15 @@ class PlanContext:
         """Choose the optimization profile, and give it memory: where its size is checked, it is that of the profile."""
         sized = hasattr(self._context, "set_device_memory")
         if not sized:
-            self.set_memory(address, size)
+            self.set_activation_memory(address, size)
         self._call("choosing an optimization profile", self._context.set_optimization_profile_async, profile, stream)
         if sized:
-            self.set_memory(address, size)
+            self.set_activation_memory(address, size)
         if collect_layers:
             self._context.profiler = _profiler(self._bindings.module, self._layers)
             self._context.enqueue_emits_profile = False
 
-    def set_memory(self, address: int, size: int) -> None:
+    def set_activation_memory(self, address: int, size: int) -> None:
         """Give it its activation memory."""
         if not hasattr(self._context, "set_device_memory"):
             self._context.device_memory = address
