@@ -126,6 +126,7 @@ def test_command_line_runs_and_inspects_a_program_with_state(cuda: FakeCuda, loa
 STOCK_THREADS = """
 import os, sys, threading
 from pathlib import Path
+import torch
 from executorch.runtime import Runtime
 from executorch_tensorrt import EngineState, EngineStateGuard, _native
 from fakes.python_engine import FakeCuda
