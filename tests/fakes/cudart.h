@@ -18,7 +18,8 @@
 
 extern "C" {
 
-// As a new process has it, with so many devices. Nothing may be under way. What is allocated stays so.
+// As a new process has it, with so many devices. Nothing may be under way. What is allocated stays so; addresses of
+// device memory begin again where there is none.
 void fake_cuda_reset(int devices);
 void fake_cuda_set_devices(int devices);
 // Of this thread.
@@ -47,6 +48,11 @@ void fake_cuda_enqueue(void* stream, void (*work)(void*), void* argument, void (
 // How many copies and works are queued.
 int fake_cuda_pending(void* stream);
 void fake_cuda_run(void* stream);
+// The queue of a stream, which stays when the stream is destroyed and another one gets its handle.
+void* fake_cuda_queue_of(void* stream);
+// Lets a queue come to the next `count` things in it: copies, works, records of events, and waits, each with all that is
+// waited for. How many there were.
+int fake_cuda_run_some(void* queue, int count);
 
 // Of the calls of `function` ("cudaMalloc") from now on, number `position`, from 0, fails with `error`. With `late`, it
 // has done its work then.
