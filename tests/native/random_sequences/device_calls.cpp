@@ -84,6 +84,9 @@ void DeviceWorld::load(const Load& step) {
   } else if (!happened && step.fault.kind != Fault::kNoMemory) {
     wrong("a delegate is not loaded: " + number(error));
   }
+  if (!slot.delegate) {
+    slot.state = nullptr;
+  }
   for (const auto& state : states_) {
     if (state->state.buffers().empty() == state->exists) {
       wrong(state->exists ? "a state has lost its buffers" : "a load that failed leaves buffers in a state");
@@ -360,6 +363,9 @@ void DeviceWorld::launch(int number_of_graph, int stream) {
 void DeviceWorld::drop(Graph& graph) {
   if (graph.exec != nullptr && cudaGraphExecDestroy(graph.exec) != 0) {
     wrong("a graph is not destroyed");
+  }
+  for (const BufferPtr& buffer : graph.buffers) {
+    if (buffer.use_count() == 1) wait(*buffer);  // which ends now
   }
   graph = {};
 }

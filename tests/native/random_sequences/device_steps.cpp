@@ -111,11 +111,19 @@ struct Habits {
   std::vector<int> weights;
 };
 
+int fitting(Draw& draw, int rows) {
+  int profile = draw.below(kNumProfiles);
+  while (rows < kProfiles[profile].min || rows > kProfiles[profile].max) {
+    profile = (profile + 1) % kNumProfiles;
+  }
+  return profile;
+}
+
 Call draw_call(Draw& draw, const Habits& habits) {
   Call call;
   call.slot = habits.most_used >= 0 && !draw.one_in(4) ? habits.most_used : draw.below(kNumSlots);
   call.rows = draw.one_in(6) ? draw.between(1, kMostRows) : draw.of(habits.rows);
-  call.request = draw.one_in(2) ? kAutomatic : draw.one_in(2) ? kDefault : draw.below(kNumProfiles);
+  call.request = draw.one_in(2) ? kAutomatic : draw.one_in(4) ? kDefault : fitting(draw, call.rows);
   call.stream = draw.one_in(6) ? draw.below(kNoStream + 1) : draw.of(habits.streams);
   call.arguments = draw.of(habits.favourites);
   if (draw.one_in(6)) {
@@ -259,7 +267,7 @@ std::string Fault::text() const {
                             (late ? ", when it is done)" : ")");
   return kind == kNothing    ? ""
          : kind == kNoMemory ? " (with " + std::to_string(position) + " bytes of memory)"
-         : kind == kEngine   ? " (the engine" + place.substr(2)
+         : kind == kEngine   ? " (the engine " + place.substr(2)
                              : place;
 }
 
