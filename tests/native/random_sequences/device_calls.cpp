@@ -51,6 +51,9 @@ void DeviceWorld::load(const Load& step) {
   slot.number = ++next_number_;
   slot.state = nullptr;
   if (slot.has_state()) {
+    if (step.state == StateKind::kTwoBlocks && step.shares >= 0) {
+      drop_graphs_of_state(step.shares);
+    }
     slot.state = step.shares >= 0 ? states_[static_cast<std::size_t>(step.shares)] : std::make_shared<State>();
     slot.state->initial.resize(kStateSize);
     slot.state->holds.resize(kStateSize);
@@ -80,7 +83,10 @@ void DeviceWorld::load(const Load& step) {
   const bool happened = disarm();
   if (error == Error::Ok) {
     slot.delegate = std::move(delegate);
-    if (slot.state) slot.state->exists = true;
+    if (slot.state) {
+      slot.state->exists = true;
+      slot.state->in_two_blocks = slot.state->in_two_blocks || step.state == StateKind::kTwoBlocks;
+    }
   } else if (!happened && step.fault.kind != Fault::kNoMemory) {
     wrong("a delegate is not loaded: " + number(error));
   }
@@ -323,7 +329,7 @@ void DeviceWorld::capture(const Call& step, int number_of_graph) {
   std::optional<Made> made = make(here);
   Error error = captured(slot, here, *made, graph);
   if (error == Error::InvalidArgument && step.fault.kind == Fault::kNothing && made->early &&
-      slot.loaded.state != StateKind::kTwoBlocks && effective_level(slot) != "layers") {
+      !(slot.state && slot.state->in_two_blocks) && effective_level(slot) != "layers") {
     check_left_alone();
     call(before);
     error = captured(slot, here, *made, graph);
@@ -378,6 +384,13 @@ void DeviceWorld::drop_graphs_of(int number) {
   }
   for (Graph& graph : graphs_) {
     if (graph.exec != nullptr && graph.slot == number) drop(graph);
+  }
+}
+
+// What they were recorded with stays where it is only as long as no engine has the state in two blocks.
+void DeviceWorld::drop_graphs_of_state(int state) {
+  for (Slot& slot : slots_) {
+    if (slot.state == states_[static_cast<std::size_t>(state)]) drop_graphs_of(slot.loaded.slot);
   }
 }
 

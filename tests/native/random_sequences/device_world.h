@@ -134,7 +134,8 @@ class DeviceWorld {
     EngineState state;
     std::vector<float> initial;
     std::vector<float> holds;
-    bool exists = false;  // some engine has it
+    bool exists = false;         // some engine has it
+    bool in_two_blocks = false;  // of some engine
   };
 
   struct Slot {
@@ -203,6 +204,7 @@ class DeviceWorld {
   executorch::runtime::Error captured(Slot& slot, const Call& step, Made& made, Graph& graph);
   void drop(Graph& graph);
   void drop_graphs_of(int slot);
+  void drop_graphs_of_state(int state);
   void compare();
   [[noreturn]] void wrong(const std::string& what) const;
 
