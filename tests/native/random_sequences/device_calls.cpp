@@ -338,6 +338,7 @@ void DeviceWorld::capture(const Call& step, int number_of_graph) {
     }
   }
   if (graph.exec != nullptr) {
+    known_done({nullptr, slot.number, slot.state.get()});  // the capture has waited
     graph.slot = step.slot;
     graph.number = slot.number;
     graph.rows = step.rows;

@@ -65,7 +65,8 @@ Fault draw_fault_of_call(Draw& draw) {
     return draw_cuda_fault(draw, kOfCalls);
   }
   constexpr const char* at[] = {"memory", "context", "shape", "infer", "input", "output", "enqueue", "layers"};
-  return {Fault::kEngine, draw.of(at), draw.below(3), draw.below(4), false};
+  const int kind = draw.below(8);
+  return {Fault::kEngine, at[kind], kind < 2 ? 0 : draw.below(3), draw.below(4), false};
 }
 
 // What a sequence does often, and what it never does.
@@ -158,17 +159,40 @@ void add(Steps& steps, const Call& call) {
   steps.push_back({call.text(), [call](DeviceWorld& world) { world.call(call); }});
 }
 
-// One call, or several of a kind: the same again, at other addresses each time, or of all numbers of rows.
+void add_again(Draw& draw, Steps& steps, Call call, int times) {
+  for (; times > 0; --times) {
+    call.filled = static_cast<unsigned>(draw.below(16));
+    add(steps, call);
+  }
+}
+
+// More kinds of calls than there are graphs for, and some of them with other memory then.
+void add_rows(Draw& draw, const Habits& habits, Steps& steps, Call call) {
+  const int first = draw.between(1, 3);
+  call.request = kAutomatic;
+  for (call.rows = first; call.rows <= kMostRows; ++call.rows) {
+    add(steps, call);
+    add(steps, call);
+  }
+  call.arguments = draw.of(habits.favourites);
+  for (int k = draw.below(4); k > 0; --k) {
+    call.rows = draw.one_in(2) ? first : draw.between(first, kMostRows);
+    call.fresh = static_cast<unsigned>(draw.below(16));
+    add(steps, call);
+    call.fresh = 0;
+    add_again(draw, steps, call, draw.between(1, 3));
+  }
+}
+
+// One call, or several of a kind: the same again, at other addresses each time, of all numbers of rows, or before and
+// after another one.
 void add_calls(Draw& draw, const Habits& habits, Steps& steps) {
   Call call = draw_call(draw, habits);
   add(steps, call);
   call.fault = {};
   const int what = draw.below(24);
   if (what < 6) {
-    for (int k = draw.between(1, 4); k > 0; --k) {
-      call.filled = static_cast<unsigned>(draw.below(16));
-      add(steps, call);
-    }
+    add_again(draw, steps, call, draw.between(1, 4));
   } else if (what < 9) {
     call.fresh = static_cast<unsigned>(draw.between(1, 15));
     const bool moves_to_other_streams = draw.one_in(2);
@@ -176,13 +200,15 @@ void add_calls(Draw& draw, const Habits& habits, Steps& steps) {
       call.stream = moves_to_other_streams ? draw.of(habits.streams) : call.stream;
       add(steps, call);
     }
-  } else if (what == 9) {
-    const int first = draw.between(1, 4), last = draw.between(10, kMostRows);
-    call.request = kAutomatic;
-    for (call.rows = first; call.rows <= last; ++call.rows) {
-      add(steps, call);
-      add(steps, call);
-    }
+  } else if (what < 11) {
+    add_rows(draw, habits, steps, call);
+  } else if (what < 14) {
+    Call between = draw_call(draw, habits);
+    between.slot = call.slot;
+    between.fault = habits.faults != 0 ? draw_fault_of_call(draw) : Fault();
+    add_again(draw, steps, call, draw.between(1, 3));
+    add(steps, between);
+    add_again(draw, steps, call, draw.between(1, 2));
   }
 }
 
@@ -225,7 +251,11 @@ void add_state_step(Draw& draw, const Habits& habits, Steps& steps) {
 
 void add_stream_step(Draw& draw, Steps& steps) {
   const int stream = draw.below(kNoStream);
-  if (draw.one_in(6)) {
+  if (draw.one_in(12)) {
+    const int number = draw.below(100);
+    steps.push_back(
+        {"run all of any queue, " + std::to_string(number), [=](DeviceWorld& world) { world.run_any(number); }});
+  } else if (draw.one_in(6)) {
     const int own = draw.below(kNumStreams);
     steps.push_back({"destroy " + name_of_stream(own) + ", and make another one with its handle",
                      [=](DeviceWorld& world) { world.make_stream_again(own); }});

@@ -22,6 +22,7 @@ namespace {
 
 constexpr int kFloats = (kMostRows + 4) * kColumns;
 constexpr int kOtherDevice[] = {1, 0};
+constexpr int kAll = 1 << 30;
 constexpr float kNothingWritten = -1.0f;
 constexpr const char* kPlaceNames[] = {"malloc", "pinned", "device", "managed"};
 
@@ -271,8 +272,12 @@ void DeviceWorld::check_left_alone() {
 }
 
 void DeviceWorld::run(int stream, int count) {
-  fake_cuda_run_some(stream < kNoStream ? queue_of(stream) : queues_[static_cast<std::size_t>(count) % queues_.size()],
-                     count);
+  fake_cuda_run_some(queue_of(stream), count);
+  check_left_alone();
+}
+
+void DeviceWorld::run_any(int number) {
+  fake_cuda_run_some(queues_[static_cast<std::size_t>(number) % queues_.size()], kAll);
   check_left_alone();
 }
 
@@ -406,7 +411,7 @@ void DeviceWorld::end() {
   }
   for (std::size_t k = queues_.size(); k > 0; --k) {
     std::swap(queues_[k - 1], queues_[static_cast<std::size_t>(draw_.below(static_cast<int>(k)))]);
-    fake_cuda_run_some(queues_[k - 1], 1 << 30);
+    fake_cuda_run_some(queues_[k - 1], kAll);
   }
   check_left_alone();
   for (int state = 0; state < kNumStates; ++state) {
@@ -416,7 +421,7 @@ void DeviceWorld::end() {
     unload(slot, {});
   }
   for (void* queue : queues_) {
-    fake_cuda_run_some(queue, 1 << 30);
+    fake_cuda_run_some(queue, kAll);
   }
   check_left_alone();
   states_ = {};

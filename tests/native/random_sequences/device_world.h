@@ -88,6 +88,7 @@ class DeviceWorld {
   void capture(const Call& step, int graph);
   void launch(int graph, int stream);
   void run(int stream, int count);
+  void run_any(int number);  // of all streams that there were
   void synchronize(int stream);
   void make_stream_again(int stream);
   void move(const Argument& argument);

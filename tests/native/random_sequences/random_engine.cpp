@@ -166,12 +166,16 @@ class RandomContext final : public ExecutionContext {
     if (!is_state && (shape.rank() != 2 || shape[0] < rows.min || shape[0] > rows.max || shape[1] != kColumns)) {
       misused("a shape outside the profile is set");
     }
+    shapes_set_ &= ~(1u << input);
+    if (Status status = failure("shape"); !status.ok()) {
+      return status;
+    }
     shape_of_[input] = shape;
     shapes_set_ |= 1u << input;
-    return failure("shape");
+    return {};
   }
   Status infer_output_shapes(std::vector<Shape>& outputs) override {
-    if (shapes_set_ != (has_state_ ? 7u : 3u)) {
+    if (shapes_set_ != all_inputs()) {
       misused("output shapes are asked for before all inputs have theirs");
     }
     outputs = {shape_of_[0], shape_of_[0]};
@@ -181,21 +185,34 @@ class RandomContext final : public ExecutionContext {
     return failure("infer");
   }
   Status set_input_address(std::size_t input, const void* data) override {
-    (input == 0 ? io_.a : input == 1 ? io_.b : io_.state) = data;
-    return failure("input");
+    const void*& address = input == 0 ? io_.a : input == 1 ? io_.b : io_.state;
+    address = nullptr;
+    if (Status status = failure("input"); !status.ok()) {
+      return status;
+    }
+    address = data;
+    return {};
   }
   Status set_output_address(std::size_t output, void* data, std::size_t nbytes) override {
-    (output == 0 ? io_.x : output == 1 ? io_.y : io_.next_state) = data;
+    void*& address = output == 0 ? io_.x : output == 1 ? io_.y : io_.next_state;
+    address = nullptr;
+    if (Status status = failure("output"); !status.ok()) {
+      return status;
+    }
+    address = data;
     nbytes_[output] = nbytes;
-    return failure("output");
+    return {};
   }
   Status enqueue(void* stream, bool collect_layers) override {
     const int size = static_cast<int>(shape_of_[0][0]) * kColumns;
     const std::size_t nbytes = static_cast<std::size_t>(size) * sizeof(float);
-    if (io_.a == nullptr || io_.b == nullptr || io_.x == nullptr || io_.y == nullptr ||
+    if (shapes_set_ != all_inputs() || io_.a == nullptr || io_.b == nullptr || io_.x == nullptr || io_.y == nullptr ||
         (has_state_ && (io_.state == nullptr || io_.next_state == nullptr)) || nbytes_[0] != nbytes ||
         nbytes_[1] != nbytes || !(shape_of_[0] == shape_of_[1])) {
       misused("a call is enqueued with what does not fit");
+    }
+    if (std::exchange(is_broken_, true)) {
+      misused("a context that failed is used again");
     }
     const Works works{io_, activations_.data(), size, static_cast<int>(profile_), engine_};
     put(stream, [works] { works.take_state(); });
@@ -208,6 +225,7 @@ class RandomContext final : public ExecutionContext {
     if (collect_layers && collects_layers_) {
       layers_ = {{"halves", 10, 20, Clock::kDevice, 0}, {"whole", 20, 30, Clock::kDevice, 1}};
     }
+    is_broken_ = false;
     return {};
   }
   Status take_layers(LayerRecords& layers) override {
@@ -229,6 +247,8 @@ class RandomContext final : public ExecutionContext {
     fake_cuda_enqueue(stream, run, new Queued{std::move(work), at_work_}, release);
   }
 
+  unsigned all_inputs() const { return has_state_ ? 7u : 3u; }
+
   // Also a graph that has its works keeps it at work.
   void check_idle(const std::string& what) const {
     if (at_work_.use_count() > 1) {
@@ -246,6 +266,7 @@ class RandomContext final : public ExecutionContext {
   Bindings io_;
   Shape shape_of_[3];
   unsigned shapes_set_ = 0;
+  bool is_broken_ = false;  // by what failed
   std::size_t nbytes_[3] = {};
 };
 

@@ -1,7 +1,7 @@
 // An engine on the fake CUDA whose outputs tell which inputs, engine, profile, state and activation memory they were
 // made with. One call is four works on the stream, which hand over in activation memory.
 //
-//   a, b [rows, 2], and perhaps a state of 2 -> x, y [rows, 2], and the next state
+//   a, b [rows, 6], and perhaps a state of 2 -> x, y [rows, 6], and the next state
 #pragma once
 
 #include <cstddef>
@@ -12,7 +12,8 @@
 
 namespace executorch_tensorrt::testing {
 
-constexpr int kColumns = 2;
+constexpr int kColumns = 6;  // so that the largest calls need more than the least that is staged
+
 constexpr int kMostRows = 16;
 constexpr int kStateSize = 2;
 
