@@ -61,6 +61,10 @@ void fake_cuda_set_capturing(void* stream, int status) {
   const auto locked = lock();
   state().streams.find(stream, current_device)->capturing = status;
 }
+int fake_cuda_capturing(void* stream) {
+  const auto locked = lock();
+  return state().streams.find(stream, current_device)->capturing;
+}
 void fake_cuda_enqueue(void* handle, void (*work)(void*), void* argument, void (*release)(void*)) {
   const auto locked = lock();
   Stream* stream = usable(handle);

@@ -312,15 +312,17 @@ Error DeviceWorld::captured(Slot& slot, const Call& step, Made& made, Graph& gra
   return error;
 }
 
-// A call like the one that is captured comes before, and once more where that is what a refusal asks for.
-void DeviceWorld::capture(const Call& step, int number_of_graph) {
+// A call like the one that is captured comes before, or not, and once more where that is what a refusal asks for.
+void DeviceWorld::capture(const Call& step, int number_of_graph, bool is_prepared) {
   Slot& slot = slots_[static_cast<std::size_t>(step.slot)];
   if (!slot.delegate || expected_profile(slot, step) < 0) {
     return;
   }
   Call before = step;
   before.fault = {};
-  call(before);
+  if (is_prepared) {
+    call(before);
+  }
   before.fresh = before.filled = 0;
   Graph& graph = graphs_[static_cast<std::size_t>(number_of_graph)];
   drop(graph);

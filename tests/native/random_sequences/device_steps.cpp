@@ -273,8 +273,10 @@ void add_capture(Draw& draw, const Habits& habits, Steps& steps) {
   call.stream = draw.below(kNumStreams);
   call.bad = Bad::kNothing;
   const int graph = draw.below(kNumGraphs);
-  steps.push_back({"graph " + std::to_string(graph) + " of the caller's: twice " + call.text(),
-                   [=](DeviceWorld& world) { world.capture(call, graph); }});
+  const bool is_prepared = !draw.one_in(3);
+  steps.push_back(
+      {"graph " + std::to_string(graph) + " of the caller's: " + (is_prepared ? "twice " : "") + call.text(),
+       [=](DeviceWorld& world) { world.capture(call, graph, is_prepared); }});
 }
 
 void add_launch(Draw& draw, Steps& steps) {

@@ -85,7 +85,7 @@ class DeviceWorld {
   void load(const Load& step);
   void unload(int slot, const Fault& fault);
   void call(const Call& step);
-  void capture(const Call& step, int graph);
+  void capture(const Call& step, int graph, bool is_prepared);
   void launch(int graph, int stream);
   void run(int stream, int count);
   void run_any(int number);  // of all streams that there were

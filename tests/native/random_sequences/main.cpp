@@ -1,5 +1,5 @@
-// Random sequences of calls. Without arguments: every kind, from seed 1, as many as take it some seconds, and one seed
-// that is new.
+// Random sequences of calls: over the fake CUDA, and of the CPU engine of the blob whose file is given as an argument.
+// Every kind from seed 1, as many as take it some seconds, and one seed that is new.
 //
 //   --kind NAME     this kind alone
 //   --from SEED     from this seed on, without a new one
@@ -12,9 +12,12 @@
 
 #include <cstdio>
 #include <cstdlib>
+#include <fstream>
+#include <iterator>
 #include <sstream>
 #include <string>
 
+#include "cpu_world.h"
 #include "device_world.h"
 
 using namespace executorch_tensorrt::testing;
@@ -30,14 +33,25 @@ std::vector<std::size_t> numbers(const std::string& text) {
   return out;
 }
 
+std::string contents(const std::string& path) {
+  std::ifstream file(path, std::ios::binary);
+  return {std::istreambuf_iterator<char>(file), std::istreambuf_iterator<char>()};
+}
+
 int run(const std::vector<std::string>& arguments) {
   Seeds seeds;
   std::string only;
   bool fresh = true;
+  std::vector<Kind> kinds = {make_kind<DeviceWorld>(
+      "device", 6000, draw_device_steps, [](std::uint32_t seed) { return std::make_unique<DeviceWorld>(seed); })};
   for (std::size_t k = 0; k < arguments.size(); ++k) {
     const std::string& name = arguments[k];
     if (name == "--verbose") {
       seeds.verbose = true;
+      continue;
+    }
+    if (name.rfind("--", 0) != 0) {
+      kinds.push_back(cpu_kind(contents(name)));
       continue;
     }
     const std::string value = k + 1 < arguments.size() ? arguments[++k] : "";
@@ -57,7 +71,6 @@ int run(const std::vector<std::string>& arguments) {
       return 2;
     }
   }
-  const Kind kinds[] = {make_kind<DeviceWorld>("device", 4000, draw_device_steps)};
   bool right = true;
   for (const Kind& kind : kinds) {
     if (only.empty() || only == kind.name) {

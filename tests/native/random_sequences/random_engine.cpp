@@ -167,6 +167,7 @@ class RandomContext final : public ExecutionContext {
       misused("a shape outside the profile is set");
     }
     shapes_set_ &= ~(1u << input);
+    ran_with_.reset();
     if (Status status = failure("shape"); !status.ok()) {
       return status;
     }
@@ -211,6 +212,10 @@ class RandomContext final : public ExecutionContext {
         nbytes_[1] != nbytes || !(shape_of_[0] == shape_of_[1])) {
       misused("a call is enqueued with what does not fit");
     }
+    // As TensorRT wants it.
+    if (fake_cuda_capturing(stream) != 0 && ran_with_ != activations_.data()) {
+      misused("a call is captured behind none of its shapes and with its activation memory");
+    }
     if (std::exchange(is_broken_, true)) {
       misused("a context that failed is used again");
     }
@@ -226,6 +231,7 @@ class RandomContext final : public ExecutionContext {
       layers_ = {{"halves", 10, 20, Clock::kDevice, 0}, {"whole", 20, 30, Clock::kDevice, 1}};
     }
     is_broken_ = false;
+    ran_with_ = activations_.data();
     return {};
   }
   Status take_layers(LayerRecords& layers) override {
@@ -266,7 +272,8 @@ class RandomContext final : public ExecutionContext {
   Bindings io_;
   Shape shape_of_[3];
   unsigned shapes_set_ = 0;
-  bool is_broken_ = false;  // by what failed
+  bool is_broken_ = false;         // by what failed
+  std::optional<void*> ran_with_;  // the activation memory, with the shapes that are set
   std::size_t nbytes_[3] = {};
 };
 

@@ -73,9 +73,10 @@ struct Kind {
       run;
 };
 
-// `World` begins at its construction and is looked at for the last time in end().
+// A world is looked at for the last time in its end().
 template <typename World>
-Kind make_kind(std::string name, int count, std::function<std::vector<Step<World>>(Draw&)> draw) {
+Kind make_kind(std::string name, int count, std::function<std::vector<Step<World>>(Draw&)> draw,
+               std::function<std::unique_ptr<World>(std::uint32_t seed)> begin) {
   const auto drawn = [draw](std::uint32_t seed) {
     Draw of_seed(seed);
     return draw(of_seed);
@@ -86,15 +87,15 @@ Kind make_kind(std::string name, int count, std::function<std::vector<Step<World
     for (const Step<World>& step : drawn(seed)) lines.push_back(step.text);
     return lines;
   };
-  kind.run = [drawn](std::uint32_t seed, const std::vector<std::size_t>& steps, const auto& before) {
+  kind.run = [drawn, begin](std::uint32_t seed, const std::vector<std::size_t>& steps, const auto& before) {
     const std::vector<Step<World>> all = drawn(seed);
-    World world(seed);
+    const std::unique_ptr<World> world = begin(seed);
     for (const std::size_t step : steps) {
       before(step);
-      all.at(step).run(world);
+      all.at(step).run(*world);
     }
     before(all.size());
-    world.end();
+    world->end();
   };
   return kind;
 }
