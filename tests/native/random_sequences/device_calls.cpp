@@ -246,6 +246,7 @@ void DeviceWorld::succeeded(Slot& slot, const Call& step, Made& made) {
             std::to_string(step.rows));
     }
   }
+  check_times();
   apply(slot, made.buffers, step.rows, made.profile);
   const auto work = std::make_shared<Work>();
   work->queue = made.queue;
@@ -256,6 +257,21 @@ void DeviceWorld::succeeded(Slot& slot, const Call& step, Made& made) {
     mark(work, step.stream);
   } else {
     known_done(*work);
+  }
+}
+
+// Of the last call that was traced, and the one before: four works of a millisecond, and what other streams did
+// meanwhile.
+void DeviceWorld::check_times() const {
+  for (const std::string name : {"\"device_ns\":", "\"device_ns_of_last_call\":"}) {
+    const std::size_t at = tracer_ ? tracer_->of_delegate.find(name) : std::string::npos;
+    if (at == std::string::npos) {
+      continue;
+    }
+    const double ms = std::stod(tracer_->of_delegate.substr(at + name.size())) / 1e6;
+    if (ms < 4 || ms > 1e6) {
+      wrong("a call took " + std::to_string(ms) + " ms: " + name);
+    }
   }
 }
 

@@ -180,6 +180,7 @@ class DeviceWorld {
   void arm(const Fault& fault);
   bool disarm();  // whether it happened
   void check_left_alone();
+  void check_times() const;
 
   BufferPtr& buffer(const Argument& argument);
   void renew(BufferPtr& buffer);

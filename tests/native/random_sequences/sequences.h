@@ -61,6 +61,19 @@ struct Step {
   std::function<void(World&)> run;
 };
 
+// Sanitizers take their time.
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+constexpr int kSlowness = 4;
+#elif defined(__has_feature)
+#if __has_feature(address_sanitizer) || __has_feature(thread_sanitizer)
+constexpr int kSlowness = 4;
+#else
+constexpr int kSlowness = 1;
+#endif
+#else
+constexpr int kSlowness = 1;
+#endif
+
 // One kind of sequences, whatever world they happen in.
 struct Kind {
   std::string name;
@@ -81,7 +94,7 @@ Kind make_kind(std::string name, int count, std::function<std::vector<Step<World
     Draw of_seed(seed);
     return draw(of_seed);
   };
-  Kind kind{std::move(name), count, nullptr, nullptr};
+  Kind kind{std::move(name), count / kSlowness, nullptr, nullptr};
   kind.lines = [drawn](std::uint32_t seed) {
     std::vector<std::string> lines;
     for (const Step<World>& step : drawn(seed)) lines.push_back(step.text);
