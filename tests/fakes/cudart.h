@@ -2,10 +2,10 @@
 //
 // Its device is memory that the host cannot touch: addresses of it fault on the host, and only copies and work on a
 // stream reach what is behind them. No address is used twice, so that work with memory that was freed before it ran is
-// noticed when it runs; that with memory of malloc(), pinned or managed is not, but by AddressSanitizer. Streams are as late as a device may be: nothing that is queued happens before
-// somebody waits for it, or until fake_cuda_run(). What no program may do ends the process with a line on stderr:
-// copies out of bounds, of freed memory, in a direction that is not that of the memory; a free in the middle of a
-// block.
+// noticed when it runs; that with memory of malloc(), pinned or managed is not, but by AddressSanitizer. Streams are as
+// late as a device may be: nothing that is queued happens before somebody waits for it, or until fake_cuda_run(). What
+// no program may do ends the process with a line on stderr: copies out of bounds, of freed memory, in a direction that
+// is not that of the memory; a free in the middle of a block.
 //
 // Limits. Copies from and to memory of malloc() are as late as all others, where CUDA stages some of them at once. The
 // default stream orders nothing but itself. A synchronise that fails has waited, since what CUDA reports there are
@@ -53,8 +53,8 @@ int fake_cuda_pending(void* stream);
 void fake_cuda_run(void* stream);
 // The queue of a stream, which stays when the stream is destroyed and another one gets its handle.
 void* fake_cuda_queue_of(void* stream);
-// Lets a queue come to the next `count` things in it: copies, works, records of events, and waits, each with all that is
-// waited for. How many there were.
+// Lets a queue come to the next `count` things in it: copies, works, records of events, and waits, each with all that
+// is waited for. How many there were.
 int fake_cuda_run_some(void* queue, int count);
 
 // Of the calls of `function` ("cudaMalloc") from now on, number `position`, from 0, fails with `error`. With `late`, it
