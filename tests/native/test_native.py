@@ -29,6 +29,20 @@ def test_cpu_engine_survives_failing_allocations_and_refuses_damage(build_dir: P
     assert result.returncode == 0, result.stdout + result.stderr[-10000:]
 
 
+@pytest.fixture(scope="module")
+def cached_blob(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    path = tmp_path_factory.mktemp("native") / "cached_rows.blob"
+    path.write_bytes(engine_blob(cached_rows().buffer)[1])
+    return path
+
+
+@pytest.mark.parametrize("kind", ["device", "cpu_threads"])
+def test_random_sequences_give_what_arithmetic_gives(build_dir: Path, cached_blob: Path, kind: str) -> None:
+    command = [build_dir / "tests" / "native" / "etrt_random_tests", "--kind", kind, cached_blob]
+    result = subprocess.run(command, capture_output=True, text=True, timeout=300, check=False)
+    assert result.returncode == 0, result.stdout + result.stderr[-20000:]
+
+
 def run_guard_program(build_dir: Path, model: Path, size: int, *requests: str) -> list[str]:
     command = [build_dir / "tests" / "native" / "etrt_guard_program", model, str(size), *requests]
     result = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)

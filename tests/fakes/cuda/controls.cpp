@@ -12,7 +12,7 @@ void fake_cuda_reset(int devices) {
   state().runtime = state().driver = 12040;
   state().failure = {};
   state().log.clear();
-  state().memory.set_free(std::size_t{1} << 30);
+  state().memory.reset();
   current_device = last_error = 0;
 }
 void fake_cuda_set_devices(int devices) {
@@ -61,6 +61,10 @@ void fake_cuda_set_capturing(void* stream, int status) {
   const auto locked = lock();
   state().streams.find(stream, current_device)->capturing = status;
 }
+int fake_cuda_capturing(void* stream) {
+  const auto locked = lock();
+  return state().streams.find(stream, current_device)->capturing;
+}
 void fake_cuda_enqueue(void* handle, void (*work)(void*), void* argument, void (*release)(void*)) {
   const auto locked = lock();
   Stream* stream = usable(handle);
@@ -78,6 +82,15 @@ int fake_cuda_pending(void* stream) {
 void fake_cuda_run(void* stream) {
   const auto locked = lock();
   state().streams.run(state().streams.find(stream, current_device));
+}
+
+void* fake_cuda_queue_of(void* stream) {
+  const auto locked = lock();
+  return state().streams.find(stream, current_device);
+}
+int fake_cuda_run_some(void* queue, int count) {
+  const auto locked = lock();
+  return state().streams.run_some(static_cast<Stream*>(queue), count);
 }
 
 void fake_cuda_fail(const char* function, int position, int error, int late) {

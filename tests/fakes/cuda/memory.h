@@ -4,6 +4,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
@@ -43,6 +44,15 @@ class Memory {
   }
 
   void set_free(std::size_t nbytes) { free_ = nbytes; }
+
+  // As much is free as there is. Addresses begin again, unless there is device memory.
+  void reset() {
+    free_ = kCapacity;
+    const auto on_device = [](const auto& entry) { return entry.second.kind == kDevice; };
+    if (std::none_of(blocks_.begin(), blocks_.end(), on_device)) {
+      used_ = 0;
+    }
+  }
 
   // Null when there is no more.
   void* allocate(std::size_t nbytes, Kind kind, int device) {

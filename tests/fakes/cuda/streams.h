@@ -133,6 +133,13 @@ class Streams {
       step(stream);
     }
   }
+  int run_some(Stream* stream, int count) {
+    int ran = 0;
+    for (; ran < count && !stream->queue.empty(); ++ran) {
+      step(stream);
+    }
+    return ran;
+  }
   void run(Event* event) {
     if (!event->is_done()) {
       run_until(event->on, event, event->recorded);
