@@ -89,11 +89,20 @@ std::size_t CallIo::engine_nbytes(std::size_t input) const {
 }
 
 Status CallIo::check_captured() const {
+  for (std::size_t i = 0; i < metadata_.inputs.size(); ++i) {
+    // An engine that shares the buffer may write its next value there.
+    if (const EngineBuffer* owned = engine_.owned_inputs[i]; owned != nullptr && owned->memory->next() != nullptr) {
+      return invalid_argument("the caller's stream is being captured into a CUDA graph: got buffer '" +
+                              metadata_.inputs[i].name +
+                              "', which lies at two addresses in turn, allowed one address; end the capture before the "
+                              "call, or let use_cuda_graphs replay it");
+    }
+  }
   for (std::size_t o = 0; o < metadata_.outputs.size(); ++o) {
     const Binding& output = metadata_.outputs[o];
     const bool moves = output.aliased_input && output.argument &&
                        memory_of(tensor(*output.argument)).data != input_memory(*output.aliased_input).data;
-    if (engine_.owned_outputs[o] != nullptr || moves) {
+    if (moves) {
       return invalid_argument("the caller's stream is being captured into a CUDA graph: got output '" + output.name +
                               "', the next value of an input in other memory, allowed none; end the capture before "
                               "the call, or let use_cuda_graphs replay it");

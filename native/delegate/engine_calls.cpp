@@ -121,15 +121,17 @@ Status EngineCalls::run(EngineCall& call) {
     call.device.reset();  // waits for what it has queued
     return status;
   }
-  call.io.keep_shapes();
   call.returned_early = call.device && call.device->returned_early();
-  if (call.returned_early) {
-    return {};
-  }
-  if (call.is_timed()) {
+  if (call.is_timed() && !call.returned_early) {
     call.device_ns = device_->take_device_ns();
   }
-  return call.has_layers ? take_layers(call) : Status();
+  if (call.has_layers && !call.returned_early) {
+    if (Status status = take_layers(call); !status.ok()) {
+      return status;
+    }
+  }
+  call.io.keep_shapes();
+  return {};
 }
 
 Status EngineCalls::run_phases(EngineCall& call) {

@@ -13,12 +13,6 @@
 #include "../fake_engine.h"
 #include "engines/registry.h"
 
-extern "C" {
-int cudaMalloc(void** data, std::size_t nbytes);
-int cudaFree(void* data);
-int cudaGetLastError();
-}
-
 namespace executorch_tensorrt::testing {
 
 float x_of(float a, float b, int profile, int engine) {
@@ -60,45 +54,6 @@ Status failure(const char* at) {
 std::size_t activations_of(std::size_t profile) {
   return sizeof(float) * static_cast<std::size_t>(2 * kProfiles[profile].max * kColumns + kStateSize);
 }
-
-// The block that the contexts of an engine share, as large as the profiles in use need.
-class Activations {
- public:
-  ~Activations() {
-    for (void* block : kept_) cudaFree(block);
-    cudaFree(data_);
-  }
-
-  Status need(std::size_t nbytes) {
-    if (nbytes <= nbytes_) {
-      return {};
-    }
-    if (Status status = failure("memory"); !status.ok()) {
-      return status;
-    }
-    void* larger = nullptr;
-    if (cudaMalloc(&larger, nbytes) != 0) {
-      cudaGetLastError();
-      return {StatusCode::kOutOfMemory, "no activation memory"};
-    }
-    std::exchange(keeps_, false) ? kept_.push_back(data_) : void(cudaFree(data_));
-    data_ = larger;
-    nbytes_ = nbytes;
-    ++moves_;
-    return {};
-  }
-
-  void keep() { keeps_ = true; }
-  std::size_t moves() const { return moves_; }
-  void* data() const { return data_; }
-
- private:
-  void* data_ = nullptr;
-  std::size_t nbytes_ = 0;
-  std::size_t moves_ = 0;
-  bool keeps_ = false;
-  std::vector<void*> kept_;
-};
 
 struct Bindings {
   const void* a = nullptr;
@@ -152,14 +107,22 @@ struct Works {
 
 class RandomContext final : public ExecutionContext {
  public:
-  RandomContext(const Activations& activations, std::size_t profile, int engine, bool has_state, bool collects_layers)
-      : activations_(activations),
-        profile_(profile),
-        engine_(engine),
-        has_state_(has_state),
-        collects_layers_(collects_layers) {}
+  RandomContext(const ActivationMemory& activations, std::size_t profile, int engine, bool has_state,
+                bool collects_layers)
+      : profile_(profile), engine_(engine), has_state_(has_state), collects_layers_(collects_layers) {
+    take(activations);
+  }
   ~RandomContext() override { check_idle("ends"); }
 
+  Status set_activation_memory(const ActivationMemory& activations) override {
+    activations_ = {};
+    ran_with_.reset();
+    if (Status status = failure("memory"); !status.ok()) {
+      return status;
+    }
+    take(activations);
+    return {};
+  }
   Status set_input_shape(std::size_t input, const Shape& shape) override {
     const bool is_state = input == 2;
     const RowsOfProfile& rows = kProfiles[profile_];
@@ -209,17 +172,17 @@ class RandomContext final : public ExecutionContext {
     const std::size_t nbytes = static_cast<std::size_t>(size) * sizeof(float);
     if (shapes_set_ != all_inputs() || io_.a == nullptr || io_.b == nullptr || io_.x == nullptr || io_.y == nullptr ||
         (has_state_ && (io_.state == nullptr || io_.next_state == nullptr)) || nbytes_[0] != nbytes ||
-        nbytes_[1] != nbytes || !(shape_of_[0] == shape_of_[1])) {
+        nbytes_[1] != nbytes || !(shape_of_[0] == shape_of_[1]) || activations_.data == nullptr) {
       misused("a call is enqueued with what does not fit");
     }
     // As TensorRT wants it.
-    if (fake_cuda_capturing(stream) != 0 && ran_with_ != activations_.data()) {
+    if (fake_cuda_capturing(stream) != 0 && ran_with_ != activations_.data) {
       misused("a call is captured behind none of its shapes and with its activation memory");
     }
     if (std::exchange(is_broken_, true)) {
       misused("a context that failed is used again");
     }
-    const Works works{io_, activations_.data(), size, static_cast<int>(profile_), engine_};
+    const Works works{io_, activations_.data, size, static_cast<int>(profile_), engine_};
     put(stream, [works] { works.take_state(); });
     put(stream, [works] { works.first_half(); });
     if (Status status = failure("enqueue"); !status.ok()) {
@@ -231,7 +194,7 @@ class RandomContext final : public ExecutionContext {
       layers_ = {{"halves", 10, 20, Clock::kDevice, 0}, {"whole", 20, 30, Clock::kDevice, 1}};
     }
     is_broken_ = false;
-    ran_with_ = activations_.data();
+    ran_with_ = activations_.data;
     return {};
   }
   Status take_layers(LayerRecords& layers) override {
@@ -253,6 +216,13 @@ class RandomContext final : public ExecutionContext {
     fake_cuda_enqueue(stream, run, new Queued{std::move(work), at_work_}, release);
   }
 
+  void take(const ActivationMemory& activations) {
+    if (activations.data == nullptr || activations.nbytes < activations_of(profile_)) {
+      misused("a context is given less activation memory than its profile needs");
+    }
+    activations_ = activations;
+  }
+
   unsigned all_inputs() const { return has_state_ ? 7u : 3u; }
 
   // Also a graph that has its works keeps it at work.
@@ -262,7 +232,7 @@ class RandomContext final : public ExecutionContext {
     }
   }
 
-  const Activations& activations_;
+  ActivationMemory activations_;
   const std::size_t profile_;
   const int engine_;
   const bool has_state_;
@@ -285,21 +255,22 @@ class RandomEngine final : public Engine {
   std::string_view kind() const override { return "random"; }
   const ProfileTable& profiles() const override { return profiles_; }
   std::optional<int> device() const override { return device_; }
-  std::size_t memory_moves() const override { return activations_.moves(); }
-  void keep_memory() override { activations_.keep(); }
-  Result<std::unique_ptr<ExecutionContext>> create_context(std::size_t profile, bool collect_layers) override {
+  Result<std::size_t> activation_size(std::size_t profile) const override {
+    if (Status status = failure("memory"); !status.ok()) {
+      return status;
+    }
+    return activations_of(profile);
+  }
+  Result<std::unique_ptr<ExecutionContext>> create_context(std::size_t profile, bool collect_layers,
+                                                           const ActivationMemory& activations) override {
     if (fake_cuda_current_device() != device_) {
       misused("an engine is called while another device is current");
-    }
-    // Activation memory first, as TensorRT's engines have it.
-    if (Status status = activations_.need(activations_of(profile)); !status.ok()) {
-      return status;
     }
     if (Status status = failure("context"); !status.ok()) {
       return status;
     }
     return std::unique_ptr<ExecutionContext>(
-        new RandomContext(activations_, profile, engine_, has_state_, collect_layers));
+        new RandomContext(activations, profile, engine_, has_state_, collect_layers));
   }
 
  private:
@@ -307,7 +278,6 @@ class RandomEngine final : public Engine {
   const int device_;
   const int engine_;
   const bool has_state_;
-  Activations activations_;
 };
 
 }  // namespace
