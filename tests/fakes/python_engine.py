@@ -190,6 +190,10 @@ class FakeRuntime:
         return [arguments for called, *arguments in self.calls if called == name]  # type: ignore[misc]
 
 
+def activation_size(profile: int) -> int:
+    return 1024 * (profile + 1)
+
+
 class FakeEngine:
     """See `engines.tensorrt.runtime.PlanEngine`."""
 
@@ -198,26 +202,32 @@ class FakeEngine:
     def __init__(self, runtime: FakeRuntime, num_inputs: int) -> None:
         self._runtime = runtime
         self._num_inputs = num_inputs
+        self.activation_memory = 0, 0
         self.profiles = runtime.profiles
         self.types = runtime.types
 
     def activation_size(self, profile: int) -> int:
         self._runtime.asked("activation_size", profile)
-        return 1024 * (profile + 1)
+        return activation_size(profile)
 
     def set_activation_memory(self, address: int, size: int) -> None:
         self._runtime.asked("set_activation_memory", address, size)
+        self.activation_memory = address, size
 
     def create_context(self, profile: int, collect_layers: bool, stream: int) -> FakeContext:
         self._runtime.asked("create_context", profile, collect_layers, stream)
-        return FakeContext(self._runtime, self._num_inputs, collect_layers)
+        return FakeContext(self, self._runtime, self._num_inputs, profile, collect_layers)
 
 
 class FakeContext:
     """See `engines.tensorrt.runtime.PlanContext`. Memory of an output that is null is not written."""
 
-    def __init__(self, runtime: FakeRuntime, num_inputs: int, collect_layers: bool) -> None:
+    def __init__(
+        self, engine: FakeEngine, runtime: FakeRuntime, num_inputs: int, profile: int, collect_layers: bool
+    ) -> None:
+        self._engine = engine
         self._runtime = runtime
+        self._activation_size = activation_size(profile)
         self._collect_layers = collect_layers
         self._shapes: list[tuple[int, ...]] = [()] * num_inputs
         self._inputs = [0] * num_inputs
@@ -244,8 +254,10 @@ class FakeContext:
         self._runtime.asked("enqueue", stream)
         inputs = list(zip(self._inputs, self._input_types(), strict=True))
         outputs = list(self._outputs)
+        activations = self._activation_memory()
 
         def work() -> None:
+            self._use(activations)
             arguments = [self._runtime.cuda.at(address, *item) for address, item in inputs]
             for address, result in zip(outputs, self._results(arguments), strict=True):
                 if address:
@@ -257,6 +269,14 @@ class FakeContext:
         self._runtime.asked("take_layers")
         assert self._collect_layers
         return self._runtime.layers
+
+    def _activation_memory(self) -> tuple[int, int]:
+        return self._engine.activation_memory
+
+    def _use(self, activations: tuple[int, int]) -> None:
+        """Work writes its activations: memory that was freed, or is too small, ends the process."""
+        address, size = activations
+        self._runtime.cuda.at(address, (max(size, self._activation_size),), np.uint8)[[0, -1]] = 0xAC
 
     def _input_types(self) -> list[tuple[tuple[int, ...], np.dtype[Any]]]:
         return list(zip(self._shapes, self._types, strict=False))
