@@ -82,6 +82,18 @@ class Traits:
     length: int = 50
 
 
+# What few sequences would have together: more shapes than an engine keeps graphs of, arrays that always lie elsewhere
+# before calls on two streams, and memory that grows although the call that needs it fails.
+_QUIET = {"failing": 0.0, "wrong": 0.0, "stateful": 0.0, "on_host": 0.0, "fed": 0.0, "moves": 0.0, "captures": 0.0}
+PRESETS: tuple[dict[str, Any], ...] = (
+    {**_QUIET, "graphs": True, "keeps": 0.0, "rows": range(1, 13), "fixed": 1.0, "fills": 0.05, "times": (2, 3)},
+    {**_QUIET, "graphs": True, "keeps": 0.5, "fixed": 0.0, "streams": (1, 2), "runs": 0.03, "times": (1, 2),
+     "rows": (2, 9), "traced": 0.9},
+    {**_QUIET, "graphs": True, "failing": 0.25, "rows": (2, 9), "fixed": 1.0, "fills": 0.05, "moves": 0.05,
+     "requests": ("auto",)},
+)  # fmt: skip
+
+
 class Mood:
     """A sequence's own likings: all things in each would be too rare together."""
 
@@ -108,6 +120,9 @@ class Mood:
         self.requests: tuple[Request | None, ...] = random.choice(
             [("auto",), (None,), (None, 0, 1, "auto"), (None, 0, 1, "auto", 2)]
         )
+        self.traced = random.choice([0.1, 0.5])
+        if where == "device" and random.random() < 0.3:
+            vars(self).update(random.choice(PRESETS))
 
 
 class Drawing:
@@ -140,7 +155,7 @@ class Drawing:
         return New(module, self.random.randrange(STATES) if module else 0, self.options())
 
     def options(self) -> Options:
-        level = self.choice(LEVELS) if self.often(0.3) else None
+        level = self.choice(LEVELS) if self.often(self.mood.traced) else None
         graphs = True if self.mood.graphs and not self.often(0.1) else self.choice([None, False])
         return Options(self.choice(self.mood.requests) if not self.often(0.3) else "auto", graphs, level)
 

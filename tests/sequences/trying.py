@@ -11,7 +11,7 @@ from pathlib import Path
 TESTS = Path(__file__).parents[1]
 
 
-def try_seeds(kind: str, count: int, *options: str) -> None:
+def try_seeds(kind: str, count: int, *options: str, module: str = "sequences") -> None:
     """Run sequences in a process of their own. FROM and COUNT of the environment choose other seeds.
 
     Raises:
@@ -23,7 +23,7 @@ def try_seeds(kind: str, count: int, *options: str) -> None:
     print(f"fresh seed: {fresh}", file=sys.stderr)
     for at, number in ((first, count), (fresh, 1)):
         done = subprocess.run(
-            [sys.executable, "-m", "sequences", kind, str(at), str(number), *options],
+            [sys.executable, "-m", module, kind, str(at), str(number), *options],
             env={**os.environ, "PYTHONPATH": str(TESTS)},
             capture_output=True,
             text=True,
