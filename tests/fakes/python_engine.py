@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import ctypes
 import itertools
+import math
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -81,7 +82,7 @@ class FakeCuda:
 
     def at(self, address: int, shape: Sequence[int], dtype: Any) -> Array:
         """What is in a device's memory, to read and to write."""
-        size = int(np.prod(shape, dtype=np.int64)) * np.dtype(dtype).itemsize
+        size = math.prod(shape) * np.dtype(dtype).itemsize
         if size == 0:
             return np.zeros(shape, dtype)
         place = self.library.fake_cuda_at(ctypes.c_void_p(address), ctypes.c_size_t(size))

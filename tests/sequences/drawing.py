@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import Any, TypeVar
 
 from sequences import oracle
-from sequences.promises import INTERRUPTS_ARRIVE
+from sequences.promises import GARBAGE_MAY_END_ANYWHERE, INTERRUPTS_ARRIVE
 from sequences.steps import (
     Argument,
     Busy,
@@ -83,7 +83,7 @@ class Traits:
 
 
 # What few sequences would have together: more shapes than an engine keeps graphs of, arrays that always lie elsewhere
-# before calls on two streams, and memory that grows although the call that needs it fails.
+# before calls on two streams, memory that grows although the call that needs it fails, and garbage in a recording.
 _QUIET = {"failing": 0.0, "wrong": 0.0, "stateful": 0.0, "on_host": 0.0, "fed": 0.0, "moves": 0.0, "captures": 0.0}
 PRESETS: tuple[dict[str, Any], ...] = (
     {**_QUIET, "graphs": True, "keeps": 0.0, "rows": range(1, 13), "fixed": 1.0, "fills": 0.05, "times": (2, 3)},
@@ -91,6 +91,7 @@ PRESETS: tuple[dict[str, Any], ...] = (
      "rows": (2, 9), "traced": 0.9},
     {**_QUIET, "graphs": True, "failing": 0.25, "rows": (2, 9), "fixed": 1.0, "fills": 0.05, "moves": 0.05,
      "requests": ("auto",)},
+    {**_QUIET, "graphs": True, "collects": 0.3, "moves": 0.1, "rows": (2, 3), "fixed": 1.0, "modules": (0, 1)},
 )  # fmt: skip
 
 
@@ -120,6 +121,7 @@ class Mood:
         self.requests: tuple[Request | None, ...] = random.choice(
             [("auto",), (None,), (None, 0, 1, "auto"), (None, 0, 1, "auto", 2)]
         )
+        self.collects = random.choice([0.0, 0.05])
         self.traced = random.choice([0.1, 0.5])
         if where == "device" and random.random() < 0.3:
             vars(self).update(random.choice(PRESETS))
@@ -152,7 +154,7 @@ class Drawing:
         return Sequence(self.seed, self.where, narrows, modules, tuple(self.step() for _ in range(length)))
 
     def new(self, module: int) -> New:
-        return New(module, self.random.randrange(STATES) if module else 0, self.options())
+        return New(module, self.random.randrange(STATES) if module else 0, self.options(), self.often(0.5))
 
     def options(self) -> Options:
         level = self.choice(LEVELS) if self.often(self.mood.traced) else None
@@ -209,6 +211,8 @@ class Drawing:
         return self.choice(self.mood.methods)
 
     def failure(self) -> Failure | None:
+        if self.traits.has_failures and GARBAGE_MAY_END_ANYWHERE and self.often(self.mood.collects):
+            return Failure("engine", "enqueue", self.choice((0, 1)), "collect")
         if not self.traits.has_failures or not self.often(self.mood.failing):
             return None
         draw, position = self.random.random(), self.choice((0, 0, 1, 2, 3, 5))

@@ -17,3 +17,6 @@ INTERRUPTS_ARRIVE = "INTERRUPTS_ARRIVE" in _TRIED
 
 STAGED_INPUTS_ARE_ORDERED = "STAGED_INPUTS_ARE_ORDERED" in _TRIED
 """A host array beside device arrays is as ordered as those are. Else a sequence waits before such a call."""
+
+GARBAGE_MAY_END_ANYWHERE = "GARBAGE_MAY_END_ANYWHERE" in _TRIED
+"""A module that is garbage may be collected while an engine's Python runs, also while a graph is recorded."""

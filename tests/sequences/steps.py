@@ -42,7 +42,10 @@ class Argument(Step):
 
 @dataclass(frozen=True, repr=False)
 class Failure(Step):
-    """Call number `position` of CUDA's or the engine's `function` from now on fails; or there is so much memory."""
+    """Call number `position` of CUDA's or the engine's `function` from now on fails; or there is so much memory.
+
+    An engine's that is said to "collect" does that with garbage, and does not fail.
+    """
 
     where: Literal["cuda", "engine", "memory"]
     function: str = ""
@@ -123,11 +126,12 @@ class SetLevel(Step):
 
 @dataclass(frozen=True, repr=False)
 class New(Step):
-    """Another module in a place."""
+    """Another module in a place. The one before is garbage, which is collected later, or ends."""
 
     module: int
     state: int
     options: Options
+    garbage: bool = False
 
 
 @dataclass(frozen=True, repr=False)

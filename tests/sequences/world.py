@@ -18,7 +18,7 @@ from fakes.python_engine import in_capsule
 from sequences import oracle
 from sequences.device import Device, Memory
 from sequences.oracle import METHODS, Array
-from sequences.promises import OUTPUTS_CARRY_EVENT, STAGED_INPUTS_ARE_ORDERED
+from sequences.promises import GARBAGE_MAY_END_ANYWHERE, OUTPUTS_CARRY_EVENT, STAGED_INPUTS_ARE_ORDERED
 from sequences.running import FaultError
 from sequences.steps import (
     Argument,
@@ -253,6 +253,10 @@ class World:
         before = self.places.pop(step.module, None)
         if before:
             self.end_graphs(before)
+            if step.garbage and GARBAGE_MAY_END_ANYWHERE:
+                cycle: list[Any] = [before.module]
+                cycle.append(cycle)
+                del cycle
         del before
         options = {key: value for key, value in vars(step.options).items() if value is not None}
         state = self.states[step.state]
@@ -329,6 +333,10 @@ class World:
         got = self.on_thread(step.on_thread, lambda: self.read(held, step.way, step.stream))
         expect_equal(got, held.expected, f"output {step.output} of call {step.number}, read")
 
+    def dlpack_stream(self, number: int) -> int:
+        """As DLPack has it: 1 is CUDA's default stream, 2 the thread's own."""
+        return {0: 2, 3: 1}.get(number) or self.device.stream(number)
+
     def read(self, held: Held, way: str, stream: int) -> Array:
         with ExitStack() as guards:
             if stream:
@@ -336,7 +344,7 @@ class World:
             if way == "numpy":
                 return held.array.numpy()
             if way == "dlpack":
-                capsule = held.array.__dlpack__(stream=self.device.stream(stream) if stream else 2)
+                capsule = held.array.__dlpack__(stream=self.dlpack_stream(stream))
                 self.run_stream(stream) if stream else self.device.run_own()
                 return device_value(self.device, capsule, held.expected)
             return Held(held.array, held.expected, held.engine, 0, True).value(self.device)
@@ -391,8 +399,7 @@ class World:
         place = self.places.get(step.module)
         if place is None:
             return
-        on_host = any(argument.place in ("host", "pinned") for argument in step.arguments)
-        if self._device and on_host and not STAGED_INPUTS_ARE_ORDERED:
+        if self._device and not STAGED_INPUTS_ARE_ORDERED and any(map(self.may_lie_on_host, step.arguments)):
             self.run_all()
         for launched in self.graphs.values():  # the order of its launches is the caller's
             if launched.place is place and not launched.held.ready:
@@ -435,6 +442,12 @@ class World:
             self.keep(step, place, outputs, expected, arguments)
         self.release(step, moved, arguments, done > 0)
         del outputs[:], arguments[:]
+
+    def may_lie_on_host(self, argument: Argument) -> bool:
+        outputs = (held.array for (number, _), held in self.held.items() if number == argument.slot)
+        if argument.place == "output":
+            return any(isinstance(output, np.ndarray) for output in outputs)
+        return argument.place in ("host", "pinned")
 
     def settle_state(self, place: Place, method: str, values: list[Array], happened: list[Any]) -> None:
         """Where a call fails behind its engine, at the copy of an output, the state is that of after it."""
@@ -562,7 +575,7 @@ class World:
             copied = self.on_thread(step.on_thread, held.array.numpy)
             return Held(copied, held.expected, held.engine, 0, True, way)
         if way == "dlpack":
-            held.capsule = held.array.__dlpack__(stream=self.device.stream(step.stream) if step.stream else 2)
+            held.capsule = held.array.__dlpack__(stream=self.dlpack_stream(step.stream))
         return held
 
     def release(self, step: Call, moved: list[Memory], arguments: list[Any], is_queued: bool) -> None:
