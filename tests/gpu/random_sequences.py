@@ -141,12 +141,12 @@ def gpu(options: Several[str]) -> Kind:
     (folder,) = options
 
     def runner() -> Runner:
-        from sequences.world import World
+        from sequences.playing import play
 
         device = RealDevice()
 
         def run(sequence: Sequence) -> None:
-            World.run(sequence, Path(folder) / f"sequences_{sequence.where}.pte", device)
+            play(sequence, Path(folder) / f"sequences_{sequence.where}.pte", device)
 
         return run
 

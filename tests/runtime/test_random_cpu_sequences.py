@@ -7,7 +7,7 @@ from pathlib import Path
 from sequences.programs import write_programs
 from sequences.trying import try_seeds
 
-COUNT = 300
+COUNT = 600
 
 
 def test_random_sequences_on_the_cpu_are_right(tmp_path: Path) -> None:

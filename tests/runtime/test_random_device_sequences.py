@@ -8,7 +8,7 @@ import pytest
 from sequences.programs import write_programs
 from sequences.trying import try_seeds
 
-COUNT = 600
+COUNT = 1000
 
 
 @pytest.fixture(scope="module")

@@ -27,14 +27,14 @@ def device(options: Several[str]) -> Kind:
 
     def runner() -> Runner:
         from sequences.fake_device import FakeDevice
-        from sequences.world import World
+        from sequences.playing import play
 
         fake = FakeDevice(cudart)
         programs = {where: Path(folder) / f"{where}.pte" for where in DEVICE.where}
 
         def run(sequence: Sequence) -> None:
             fake.begin(sequence.narrows_int64)
-            World.run(sequence, programs[sequence.where], fake)
+            play(sequence, programs[sequence.where], fake)
 
         return run
 
@@ -45,10 +45,10 @@ def cpu(options: Several[str]) -> Kind:
     (folder,) = options
 
     def runner() -> Runner:
-        from sequences.world import World
+        from sequences.playing import play
 
         program = Path(folder) / "cpu.pte"
-        return lambda sequence: World.run(sequence, program, None)
+        return lambda sequence: play(sequence, program, None)
 
     return Kind(lambda seed: draw(seed, CPU), runner)
 

@@ -120,6 +120,8 @@ def first_fault(kind: Kind, seeds: range) -> int | None:
                 return
 
     lines, ended = _in_child(work, SECONDS)
+    if ended and not lines:
+        raise RuntimeError(f"no sequence was run: {ended}")
     if lines and lines[-1] == "wrong":
         return int(lines[-2])
     return int(lines[-1]) if ended else None
