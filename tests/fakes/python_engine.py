@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import ctypes
 import itertools
+import math
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -81,7 +82,7 @@ class FakeCuda:
 
     def at(self, address: int, shape: Sequence[int], dtype: Any) -> Array:
         """What is in a device's memory, to read and to write."""
-        size = int(np.prod(shape, dtype=np.int64)) * np.dtype(dtype).itemsize
+        size = math.prod(shape) * np.dtype(dtype).itemsize
         if size == 0:
             return np.zeros(shape, dtype)
         place = self.library.fake_cuda_at(ctypes.c_void_p(address), ctypes.c_size_t(size))
@@ -195,6 +196,10 @@ class FakeRuntime:
         return [arguments for called, *arguments in self.calls if called == name]  # type: ignore[misc]
 
 
+def activation_size(profile: int) -> int:
+    return 1024 * (profile + 1)
+
+
 class FakeEngine:
     """See `engines.tensorrt.runtime.PlanEngine`."""
 
@@ -208,18 +213,27 @@ class FakeEngine:
 
     def activation_size(self, profile: int) -> int:
         self._runtime.asked("activation_size", profile)
-        return 1024 * (profile + 1)
+        return activation_size(profile)
 
     def create_context(self, profile: int, collect_layers: bool, stream: int, address: int, size: int) -> FakeContext:
         self._runtime.asked("create_context", profile, collect_layers, stream, address, size)
-        return FakeContext(self._runtime, self._num_inputs, collect_layers)
+        return FakeContext(self._runtime, self._num_inputs, profile, collect_layers, (address, size))
 
 
 class FakeContext:
     """See `engines.tensorrt.runtime.PlanContext`. Memory of an output that is null is not written."""
 
-    def __init__(self, runtime: FakeRuntime, num_inputs: int, collect_layers: bool) -> None:
+    def __init__(
+        self,
+        runtime: FakeRuntime,
+        num_inputs: int,
+        profile: int,
+        collect_layers: bool,
+        activations: tuple[int, int],
+    ) -> None:
+        self._activations = activations
         self._runtime = runtime
+        self._activation_size = activation_size(profile)
         self._collect_layers = collect_layers
         self._shapes: list[tuple[int, ...]] = [()] * num_inputs
         self._inputs = [0] * num_inputs
@@ -228,6 +242,7 @@ class FakeContext:
 
     def set_activation_memory(self, address: int, size: int) -> None:
         self._runtime.asked("set_activation_memory", address, size)
+        self._activations = address, size
 
     def set_input_shape(self, index: int, shape: tuple[int, ...]) -> None:
         self._runtime.asked("set_input_shape", index, shape)
@@ -249,8 +264,10 @@ class FakeContext:
         self._runtime.asked("enqueue", stream)
         inputs = list(zip(self._inputs, self._input_types(), strict=True))
         outputs = list(self._outputs)
+        activations = self._activations
 
         def work() -> None:
+            self._use(activations)
             arguments = [self._runtime.cuda.at(address, *item) for address, item in inputs]
             for address, result in zip(outputs, self._results(arguments), strict=True):
                 if address:
@@ -262,6 +279,11 @@ class FakeContext:
         self._runtime.asked("take_layers")
         assert self._collect_layers
         return self._runtime.layers
+
+    def _use(self, activations: tuple[int, int]) -> None:
+        """Work writes its activations: memory that was freed, or is too small, ends the process."""
+        address, size = activations
+        self._runtime.cuda.at(address, (max(size, self._activation_size),), np.uint8)[[0, -1]] = 0xAC
 
     def _input_types(self) -> list[tuple[tuple[int, ...], np.dtype[Any]]]:
         return list(zip(self._shapes, self._types, strict=False))

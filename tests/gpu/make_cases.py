@@ -16,7 +16,8 @@ from pathlib import Path
 
 import torch
 from gpu.decoder import Decoder, decoder_inputs
-from gpu.prepared import NAMES, ON_DEVICE, STATEFUL, Call, save_calls
+from gpu.prepared import NAMES, ON_DEVICE, SEQUENCES, STATEFUL, Call, save_calls
+from sequences import programs as sequences
 
 from executorch_tensorrt import Input, export
 from executorch_tensorrt.demo.encoder import load_encoder
@@ -200,6 +201,14 @@ def main() -> None:
         program.save(arguments.folder / f"{name}.pte")
         save_calls(arguments.folder, name, calls_of(source))
         print(f"{name}: {len(program.buffer) / 1e6:.1f} MB")
+    for where in SEQUENCES:
+        options = {"tensorrt_version": arguments.tensorrt}
+        try:
+            made = sequences.program("tensorrt", where, engine_options=options, engine_cache=arguments.folder / "cache")
+        except EnginesMissingError:
+            missing.append(f"sequences_{where}")
+            continue
+        (arguments.folder / f"sequences_{where}.pte").write_bytes(made)
     if missing:
         cache = arguments.folder / "cache"
         sys.exit(

@@ -17,6 +17,9 @@ NAMES = (*ON_HOST, *ON_DEVICE)
 STATEFUL = ("decoder", "methods")
 """Programs on the device, with a cache that their engines own: a method with two optimization profiles, and two."""
 
+SEQUENCES = ("device", "host")
+"""Where the program that random sequences call has its inputs and outputs; it has no calls of its own."""
+
 CALLS = ("first", "second", "largest")
 """Shapes that both optimization profiles take, that only profile 1 takes, and profile 1's largest."""
 
