@@ -20,6 +20,5 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
-@pytest.mark.xfail(reason="B1 and B2 of the review of 2026-11-30: seeds 350, 357", strict=True)
 def test_random_sequences_over_a_device_are_right(folder: Path, fake_cudart: Path) -> None:
     try_seeds("device", COUNT, str(fake_cudart), str(folder))
