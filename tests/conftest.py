@@ -19,8 +19,8 @@ REPOSITORY = Path(__file__).resolve().parents[1]
 @pytest.fixture(autouse=True)
 def _no_guard_is_left() -> Iterator[None]:
     yield
-    left = _native.swap_request(_native.Request())
-    assert left == _native.Request(), f"the test left {left} as this thread's request"
+    left = (_native.current_request(), _native.current_state(), _native.current_stream())
+    assert left == (_native.Request(), 0, None), f"the test left guards open on this thread: {left}"
 
 
 @pytest.fixture(scope="session", autouse=True)

@@ -18,7 +18,7 @@ from sphinx.util.docutils import SphinxDirective
 
 HEADERS = Path(__file__).resolve().parents[2] / "native" / "include" / "executorch_tensorrt"
 ATTRIBUTES = re.compile(r"\[\[\w+\]\] |ETRT_API ")
-TYPE = re.compile(r"(class|struct) (\w+) \{$")
+TYPE = re.compile(r"(class|struct) (\w+(?: : public \w+)?) \{$")
 
 
 @dataclass
@@ -47,8 +47,8 @@ def entries(header: str) -> list[Entry]:
     for line in map(str.strip, header.splitlines()):
         if line.startswith("//"):
             comment.append(line[2:].removeprefix(" "))
-        elif line in ("public:", "private:"):
-            is_hidden = line == "private:"
+        elif line in ("public:", "protected:", "private:"):
+            is_hidden = line != "public:"
         elif line == "};":
             depth, is_hidden = depth - 1, False
         elif not line or line.startswith(("#", "namespace", "}")):
@@ -71,7 +71,7 @@ def entries(header: str) -> list[Entry]:
 
 
 def _kind(declaration: str) -> str:
-    if declaration.startswith(("class ", "friend ", "~")) or declaration.endswith("= delete;"):
+    if declaration.startswith(("class ", "struct ", "friend ", "~")) or declaration.endswith("= delete;"):
         return ""
     return "function" if "(" in declaration else "member"
 

@@ -12,7 +12,6 @@
 #include "engines/registry.h"
 #include "executorch_tensorrt/last_error.h"
 #include "executorch_tensorrt/profiling_control.h"
-#include "process/thread_request.h"
 #include "process/yielding_lock.h"
 #include "program/device_allocator.h"
 
@@ -72,15 +71,6 @@ void bind_runtime(nb::module_& m) {
       "level"_a, "format"_a, "path_prefix"_a);
   m.def("clear_profiling", &clear_profiling);
   m.def("profiling_state", &profiling_state);
-  m.def("current_request", &current_request, "The calling thread's request.");
-  m.def(
-      "swap_request",
-      [](Request request) {
-        const Request previous = current_request();
-        set_current_request(request);
-        return previous;
-      },
-      "request"_a, "Sets the calling thread's request and returns the one before.");
 }
 
 }  // namespace executorch_tensorrt

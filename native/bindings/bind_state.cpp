@@ -59,7 +59,6 @@ void bind_state(nb::module_& m) {
       .def("reset", &reset)
       .def("read", &read, "name"_a, "nbytes"_a)
       .def("write", &write, "name"_a, "data"_a);
-  nb::class_<EngineStateGuard>(m, "EngineStateGuard").def(nb::init<const EngineState&>(), "state"_a);
 }
 
 }  // namespace executorch_tensorrt

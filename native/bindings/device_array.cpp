@@ -13,7 +13,6 @@
 #include "bindings/failure.h"
 #include "device/caller_stream.h"
 #include "device/cuda.h"
-#include "executorch_tensorrt/cuda_stream_guard.h"
 
 namespace nb = nanobind;
 using namespace nb::literals;
@@ -183,23 +182,6 @@ void check_strides(const Interface& interface, const CudaArrayView& view) {
   }
 }
 
-// Python's guards end in the reverse order, so one that is open can't move.
-class PyStreamGuard {
- public:
-  explicit PyStreamGuard(std::uintptr_t stream) : stream_(stream) {}
-  void enter() {
-    if (guard_) {
-      throw nb::value_error("this CudaStreamGuard is entered already: make another");
-    }
-    guard_ = std::make_unique<CudaStreamGuard>(reinterpret_cast<void*>(stream_));
-  }
-  void leave() { guard_.reset(); }
-
- private:
-  std::uintptr_t stream_;
-  std::unique_ptr<CudaStreamGuard> guard_;
-};
-
 }  // namespace
 
 bool view_cuda_array(const std::string& label, const nb::object& value, CudaArrayView& view) {
@@ -251,10 +233,6 @@ void bind_device(nb::module_& m) {
       .def("numpy", &to_numpy,
            "A copy on the host. Waits for the work that makes it, and for what is queued on the stream that this "
            "thread's guard names.");
-  nb::class_<PyStreamGuard>(m, "CudaStreamGuard")
-      .def(nb::init<std::uintptr_t>(), "stream"_a)
-      .def("enter", &PyStreamGuard::enter)
-      .def("leave", &PyStreamGuard::leave);
 }
 
 }  // namespace executorch_tensorrt

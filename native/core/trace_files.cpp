@@ -87,7 +87,10 @@ double sum(const std::vector<double>& values) {
 
 [[gnu::visibility("default")]] std::string perfetto_json(const EngineTrace& trace) {
   const std::string engine = "engine " + trace.engine_id + " (" + trace.engine_kind + ")";
-  const json::object other{{"engine_id", utf8(trace.engine_id)}, {"calls_dropped", trace.calls_dropped}};
+  const json::object other{{"method", utf8(trace.method)},
+                           {"engine_id", utf8(trace.engine_id)},
+                           {"engine_kind", utf8(trace.engine_kind)},
+                           {"calls_dropped", trace.calls_dropped}};
   std::string text = "{\"displayTimeUnit\":\"ns\",\"otherData\":" + json::serialize(other) + ",\"traceEvents\":[";
   // One by one: a document of all events takes ten times the memory of its text.
   const auto append = [&](const json::object& event) {
@@ -109,8 +112,11 @@ double sum(const std::vector<double>& values) {
                    whole ? whole_call_args(call) : call_args(call)));
     }
     for (const LayerRecord& layer : call.layers) {
-      const int track = layer.clock == Clock::kDevice ? kDeviceLayerTrack : kHostLayerTrack;
-      append(slice(trace, layer.name, track, layer.start, layer.end, call_args(call)));
+      const bool on_device = layer.clock == Clock::kDevice;
+      json::object args = call_args(call);
+      args["clock"] = on_device ? "device" : "host";
+      append(slice(trace, layer.name, on_device ? kDeviceLayerTrack : kHostLayerTrack, layer.start, layer.end,
+                   std::move(args)));
     }
   }
   return text + "]}";

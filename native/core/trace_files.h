@@ -21,6 +21,8 @@ struct EngineTrace {
 };
 
 // One slice per phase and per layer of every call: host phases, host layers and device layers on tracks of their own.
+// What tracks show is in fields too, for readers: "otherData" has the method and the engine's id and kind, the args of
+// a layer have its "clock".
 std::string perfetto_json(const EngineTrace& trace);
 
 // The count of calls, then a record per layer and profile with its times over all calls.

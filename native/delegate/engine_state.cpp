@@ -2,6 +2,7 @@
 
 #include <utility>
 
+#include "core/guard_stack.h"
 #include "delegate/engine_buffers.h"
 #include "device/state_memory.h"
 #include "process/yielding_lock.h"
@@ -12,7 +13,7 @@ namespace {
 using executorch::runtime::Error;
 
 // One per process, because it lives in this shared library and nowhere else.
-thread_local std::shared_ptr<EngineBuffers> thread_buffers;
+thread_local const std::shared_ptr<EngineBuffers>* asked = nullptr;
 
 std::string quoted_names(const EngineBuffers& buffers) {
   std::string names;
@@ -53,7 +54,7 @@ std::string place(const std::optional<int>& device) {
 
 }  // namespace
 
-std::shared_ptr<EngineBuffers> current_engine_buffers() { return thread_buffers; }
+std::shared_ptr<EngineBuffers> current_engine_buffers() { return asked != nullptr ? *asked : nullptr; }
 
 Status EngineBuffers::check(const EngineBuffer& buffer, const WantedBuffer& wanted) {
   if (buffer.device != wanted.device) {
@@ -175,8 +176,6 @@ Error EngineState::write(const std::string& name, const void* data, std::size_t 
 }
 
 EngineStateGuard::EngineStateGuard(const EngineState& state)
-    : previous_(std::exchange(thread_buffers, state.buffers_)) {}
-
-EngineStateGuard::~EngineStateGuard() { thread_buffers = std::move(previous_); }
+    : Guard(GuardStackOf<std::shared_ptr<EngineBuffers>>::push("EngineStateGuard", asked, state.buffers_)) {}
 
 }  // namespace executorch_tensorrt

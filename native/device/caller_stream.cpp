@@ -4,6 +4,7 @@
 
 #include <atomic>
 
+#include "core/guard_stack.h"
 #include "executorch_tensorrt/cuda_stream_guard.h"
 
 namespace executorch_tensorrt {
@@ -11,7 +12,8 @@ namespace {
 
 constexpr int kErrorStreamCaptureUnsupported = 900;
 
-thread_local std::optional<CudaStream> guarded;
+// One per process, because it lives in this shared library and nowhere else.
+thread_local const CudaStream* asked = nullptr;
 
 // std::optional<cudaStream_t> executorch::extension::cuda::getCallerStream()
 using GetCallerStream = std::optional<CudaStream> (*)();
@@ -21,8 +23,8 @@ std::atomic<GetCallerStream> get_caller_stream{nullptr};
 }  // namespace
 
 std::optional<CudaStream> caller_stream() {
-  if (guarded) {
-    return guarded;
+  if (asked != nullptr) {
+    return *asked;
   }
   const GetCallerStream get = get_caller_stream.load(std::memory_order_relaxed);
   return get != nullptr ? get() : std::nullopt;
@@ -61,8 +63,7 @@ void find_executorch_stream() {
   }
 }
 
-CudaStreamGuard::CudaStreamGuard(void* stream) : before_(guarded) { guarded = stream; }
-
-CudaStreamGuard::~CudaStreamGuard() { guarded = before_; }
+CudaStreamGuard::CudaStreamGuard(void* stream)
+    : Guard(GuardStackOf<CudaStream>::push("CudaStreamGuard", asked, stream)) {}
 
 }  // namespace executorch_tensorrt

@@ -1,15 +1,17 @@
 #include "process/thread_request.h"
 
+#include <memory>
 #include <stdexcept>
 #include <string>
 
+#include "core/guard_stack.h"
 #include "executorch_tensorrt/optimization_profile_guard.h"
 
 namespace executorch_tensorrt {
 namespace {
 
 // One per process, because it lives in this shared library and nowhere else.
-thread_local Request thread_request;
+thread_local const Request* asked = nullptr;
 
 std::int32_t checked(std::int32_t index) {
   if (index < 0) {
@@ -18,27 +20,20 @@ std::int32_t checked(std::int32_t index) {
   return index;
 }
 
+std::shared_ptr<GuardEntry> ask(Request request) {
+  return GuardStackOf<Request>::push("OptimizationProfileGuard", asked, request);
+}
+
 }  // namespace
 
 thread_local SelectionCollector* SelectionCollector::active_ = nullptr;
 
-Request current_request() { return thread_request; }
-void set_current_request(Request request) { thread_request = request; }
+Request current_request() { return asked != nullptr ? *asked : Request(); }
 
-OptimizationProfileGuard::OptimizationProfileGuard(std::int32_t index)
-    : previous_kind_(static_cast<std::uint8_t>(thread_request.kind)), previous_index_(thread_request.index) {
-  thread_request = Request::pinned(checked(index));
-}
+OptimizationProfileGuard::OptimizationProfileGuard(std::int32_t index) : Guard(ask(Request::pinned(checked(index)))) {}
 
-OptimizationProfileGuard::OptimizationProfileGuard(Automatic)
-    : previous_kind_(static_cast<std::uint8_t>(thread_request.kind)), previous_index_(thread_request.index) {
-  thread_request = Request::automatic();
-}
+OptimizationProfileGuard::OptimizationProfileGuard(Automatic) : Guard(ask(Request::automatic())) {}
 
 OptimizationProfileGuard OptimizationProfileGuard::automatic() { return OptimizationProfileGuard(Automatic{}); }
-
-OptimizationProfileGuard::~OptimizationProfileGuard() {
-  thread_request = {static_cast<Request::Kind>(previous_kind_), previous_index_};
-}
 
 }  // namespace executorch_tensorrt

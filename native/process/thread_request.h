@@ -12,7 +12,6 @@ namespace executorch_tensorrt {
 
 // The thread's request, which OptimizationProfileGuard sets.
 Request current_request();
-void set_current_request(Request request);
 
 // The profile that one delegate used in one execution.
 struct Selection {

@@ -165,21 +165,41 @@ class DeviceArray:
     @property
     def __cuda_array_interface__(self) -> dict[str, Any]: ...
 
-    def __dlpack__(self, **kwargs: Any) -> Any: ...
+    def __dlpack__(self, stream: int | None = None, **kwargs: Any) -> Any: ...
 
     def __dlpack_device__(self) -> tuple[int, int]: ...
 
     def numpy(self) -> object:
         """
-        A copy on the host. Waits for the work on the stream that this thread's guard names.
+        A copy on the host. Waits for the work that makes it, and for what is queued on the stream that this thread's guard names.
         """
 
-class CudaStreamGuard:
-    def __init__(self, stream: int) -> None: ...
+class Guard:
+    """A guard of C++ for each time that it is entered."""
 
     def enter(self) -> None: ...
 
-    def leave(self) -> None: ...
+    def exit(self) -> None:
+        """
+        Ends what this thread entered last. RuntimeError, and no effect, on another thread or while a later guard of the kind is open.
+        """
+
+def profile_guard(request: Request) -> Guard: ...
+
+def state_guard(state: EngineState) -> Guard: ...
+
+def stream_guard(stream: int) -> Guard: ...
+
+def current_request() -> Request:
+    """What the calling thread's guards ask for."""
+
+def current_stream() -> int | None:
+    """The stream that the calling thread named, if any."""
+
+def current_state() -> int:
+    """
+    A number for the state that the calling thread's guards give to methods, 0 for none.
+    """
 
 def keep_messages() -> None:
     """Keeps this library's messages from now on until they are taken."""
@@ -249,12 +269,6 @@ def clear_profiling() -> None: ...
 
 def profiling_state() -> ProfilingState: ...
 
-def current_request() -> Request:
-    """The calling thread's request."""
-
-def swap_request(request: Request) -> Request:
-    """Sets the calling thread's request and returns the one before."""
-
 class EngineBuffer:
     """A buffer that engines own."""
 
@@ -280,9 +294,6 @@ class EngineState:
     def read(self, name: str, nbytes: int) -> bytes: ...
 
     def write(self, name: str, data: bytes) -> None: ...
-
-class EngineStateGuard:
-    def __init__(self, state: EngineState) -> None: ...
 
 class ExecuTorchError(RuntimeError):
     pass

@@ -179,6 +179,8 @@ def test_report_reads_the_traces(runner: Any, mixed: Package, tmp_path: Path) ->
     ids = [delegate.engine.engine_id for delegate in session.delegates if delegate.engine]
     assert ids == [engine["engine_id"] for engine in mixed.compiled.engines]
     assert [run.profiles for run in session.runs] == [{"0": 0, "1": 0}] * 3
+    assert {delegate.method for delegate in session.delegates} == {"package"}
+    assert {delegate.engine.kind for delegate in session.delegates if delegate.engine} == {"cpu"}
     assert session.level == "layers"
     session.save(tmp_path)
     result = CliRunner().invoke(app, ["report", str(tmp_path)])

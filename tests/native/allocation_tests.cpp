@@ -1,9 +1,15 @@
 // Host memory that runs out at every allocation of a delegate, once or from there on.
 #include <boost/test/unit_test.hpp>
 #include <filesystem>
+#include <new>
+#include <thread>
 
 #include "at_every_allocation.h"
+#include "executorch_tensorrt/cuda_stream_guard.h"
+#include "executorch_tensorrt/engine_state.h"
+#include "executorch_tensorrt/optimization_profile_guard.h"
 #include "executorch_tensorrt/profiling_control.h"
+#include "process/thread_request.h"
 #include "three_by_three.h"
 
 using namespace executorch_tensorrt;
@@ -52,6 +58,39 @@ struct Folder {
 }  // namespace
 
 BOOST_AUTO_TEST_SUITE(allocation)
+
+BOOST_AUTO_TEST_CASE(guards_take_memory_when_a_thread_first_makes_one_and_none_later) {
+  const EngineState state;
+  const auto nested = [&](auto&& inside) {
+    const OptimizationProfileGuard profile(1);
+    const OptimizationProfileGuard again(1);
+    const EngineStateGuard shared(state);
+    const CudaStreamGuard stream(nullptr);
+    inside();
+  };
+  nested([] {});
+  const FailingAllocations failing(0, Which::kAllAfter);
+  nested([] {});
+  BOOST_TEST(failing.failed() == 0);
+}
+
+BOOST_AUTO_TEST_CASE(a_guard_without_memory_asks_for_nothing) {
+  int failures = 0;
+  for (int passing = 0; passing < 5; ++passing) {
+    std::thread([&] {
+      try {
+        const FailingAllocations failing(passing, Which::kOne);
+        const OptimizationProfileGuard guard(1);
+      } catch (const std::bad_alloc&) {
+        ++failures;
+      }
+      BOOST_TEST((current_request() == Request()));
+      const OptimizationProfileGuard guard(1);
+      BOOST_TEST((current_request() == Request::pinned(1)));
+    }).join();
+  }
+  BOOST_TEST(failures >= 1);
+}
 
 BOOST_AUTO_TEST_CASE(a_delegate_that_finds_no_memory_does_not_load_and_leaves_nothing) {
   at_every_allocation(50, [](int passing, Which which) {

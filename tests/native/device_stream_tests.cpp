@@ -12,6 +12,7 @@
 #include "device_caller.h"
 #include "executorch_tensorrt/optimization_profile_guard.h"
 #include "executorch_tensorrt/profiling_control.h"
+#include "guard_of.h"
 #include "process/thread_request.h"
 
 using namespace executorch_tensorrt;
@@ -58,7 +59,7 @@ BOOST_AUTO_TEST_CASE(a_call_returns_early_on_a_named_stream_with_device_memory_a
         BOOST_TEST_REQUIRE((caller.load(level) == Error::Ok));
         for (const auto request : {Request{}, Request::pinned(1), Request::automatic()}) {
           BOOST_TEST_CONTEXT("in " << int(in) << ", out " << int(out) << ", " << level << ", " << to_string(request)) {
-            set_current_request(request);
+            const auto guard = guard_of(request);
             {
               OwnStream stream;
               const bool on_device = in >= Place::kDevice && out >= Place::kDevice;
@@ -66,7 +67,6 @@ BOOST_AUTO_TEST_CASE(a_call_returns_early_on_a_named_stream_with_device_memory_a
               BOOST_TEST(waits(caller, stream.handle, tracer) == !on_device);
             }
             BOOST_TEST(waits(caller, per_thread_stream(), tracer));
-            set_current_request({});
           }
         }
         BOOST_TEST(fake_log().disturbed_at_work == 0);

@@ -13,6 +13,7 @@
 #include "executorch_tensorrt/optimization_profile_guard.h"
 #include "executorch_tensorrt/profiling_control.h"
 #include "fake_engine.h"
+#include "guard_of.h"
 #include "process/thread_request.h"
 
 using namespace executorch_tensorrt;
@@ -131,12 +132,11 @@ BOOST_AUTO_TEST_CASE(alternating_profiles_set_nothing_twice) {
 BOOST_AUTO_TEST_CASE(a_file_with_one_profile_and_nothing_of_ours_runs_as_profile_0_does_and_never_switches) {
   const auto counts_of = [](Fixture& f) {
     for (const auto request : {Request{}, Request::pinned(0), Request::automatic()}) {
-      set_current_request(request);
+      const auto guard = guard_of(request);
       for (const int rows : {1, 4, 4, 2, 2}) {
         BOOST_TEST(f.run(rows).ok());
       }
     }
-    set_current_request({});
     const FakeEngineLog& log = fake_log();
     return std::array{log.contexts, log.set_input_shape,     log.infer, log.set_input_address, log.set_output_address,
                       log.enqueue,  log.contexts_with_layers};

@@ -38,8 +38,10 @@ BOOST_AUTO_TEST_SUITE(trace_files)
 BOOST_AUTO_TEST_CASE(perfetto_has_a_slice_per_phase_and_layer_and_tracks_by_clock) {
   const EngineTrace trace =
       trace_of({call(0, 1, {{"conv", 2000, 5000, Clock::kHost, 0}, {"gemm", 5000, 7000, Clock::kDevice, 1}})});
-  const json::array events = json::parse(perfetto_json(trace)).at("traceEvents").as_array();
+  const json::value document = json::parse(perfetto_json(trace));
+  const json::array& events = document.at("traceEvents").as_array();
   std::map<std::string, int> tracks;
+  std::map<std::string, std::string> clocks;
   std::size_t names = 0;
   for (const json::value& event : events) {
     if (event.at("ph").as_string() == "M") {
@@ -49,6 +51,9 @@ BOOST_AUTO_TEST_CASE(perfetto_has_a_slice_per_phase_and_layer_and_tracks_by_cloc
     BOOST_TEST(event.at("pid").as_int64() == 42);
     BOOST_TEST(event.at("args").at("profile").as_int64() == 1);
     tracks[std::string(event.at("name").as_string())] = static_cast<int>(event.at("tid").as_int64());
+    if (const json::value* clock = event.at("args").as_object().if_contains("clock")) {
+      clocks[std::string(event.at("name").as_string())] = std::string(clock->as_string());
+    }
     if (event.at("name").as_string() == "conv") {
       BOOST_TEST(json::value_to<double>(event.at("ts")) == 2.0);
       BOOST_TEST(json::value_to<double>(event.at("dur")) == 3.0);
@@ -59,6 +64,9 @@ BOOST_AUTO_TEST_CASE(perfetto_has_a_slice_per_phase_and_layer_and_tracks_by_cloc
   BOOST_TEST(tracks["torchtrt.delegate"] == tracks["torchtrt.enqueue_host"]);
   BOOST_TEST(tracks["conv"] != tracks["gemm"]);
   BOOST_TEST(tracks["conv"] != tracks["torchtrt.delegate"]);
+  BOOST_TEST((clocks == std::map<std::string, std::string>{{"conv", "host"}, {"gemm", "device"}}));
+  BOOST_TEST(json::serialize(document.at("otherData")) ==
+             R"({"method":"forward","engine_id":"0123456789ab","engine_kind":"cpu","calls_dropped":0})");
 }
 
 BOOST_AUTO_TEST_CASE(perfetto_says_of_a_whole_call_what_the_device_took_and_whether_it_returned_early) {

@@ -10,6 +10,7 @@ from typing import Any
 import models
 import numpy as np
 import pytest
+from session_factory import tiny_session
 
 from executorch_tensorrt import ExecuTorchError, OptimizationProfileGuard
 from executorch_tensorrt.profiling import Session, capture, merge
@@ -163,3 +164,22 @@ def test_merge_joins_methods_of_one_program() -> None:
         merge([session, replace(other, level="phases")])
     with pytest.raises(ValueError, match="got none"):
         merge([])
+
+
+@pytest.mark.parametrize(
+    ("change", "told"),
+    [
+        ({"machine": {"processor": "x86_64", "cores": 4, "platform": "Linux"}}, "cores 2 and 4"),
+        ({"machine": {"processor": "x86_64", "cores": 2, "platform": "Linux", "gpu": "B"}}, "gpu unknown and B"),
+        ({"versions": {"executorch-tensorrt": "0.2.0"}}, "executorch-tensorrt 0.1.0 and 0.2.0"),
+    ],
+)
+def test_merge_refuses_several_machines_and_versions(change: dict[str, Any], told: str) -> None:
+    first, second = tiny_session(), tiny_session(runs=[], **change)
+    with pytest.raises(ValueError, match=f"got several machines or versions, {told}, allowed one; report them apart"):
+        merge([first, second])
+
+
+def test_merged_session_was_created_when_the_last_was() -> None:
+    first, second = tiny_session(created="2026-11-30"), tiny_session(created="2026-12-01", runs=[])
+    assert merge([first, second]).created == merge([second, first]).created == "2026-12-01"

@@ -74,14 +74,6 @@ def test_guards_nest_and_end_on_exceptions(cuda: FakeCuda, load: Load) -> None:
     assert streams_of(runtime) == [second, first, 0, PER_THREAD]
 
 
-def test_guard_is_entered_once_at_a_time(cuda: FakeCuda) -> None:
-    guard = CudaStreamGuard(cuda.stream())
-    with guard, pytest.raises(ValueError, match="this CudaStreamGuard is entered already: make another"):
-        guard.__enter__()
-    with guard:
-        pass
-
-
 def test_guard_is_of_its_thread(cuda: FakeCuda, load: Load) -> None:
     module, runtime = load(doubled())
     stream = cuda.stream()

@@ -64,24 +64,6 @@ def test_guard_is_not_seen_on_another_thread() -> None:
     assert seen == ["default"]
 
 
-def test_guard_refuses_to_end_on_another_thread() -> None:
-    guard = OptimizationProfileGuard(1)
-    guard.__enter__()
-    errors: list[BaseException] = []
-
-    def end() -> None:
-        try:
-            guard.__exit__(None, None, None)
-        except RuntimeError as error:
-            errors.append(error)
-
-    thread = threading.Thread(target=end)
-    thread.start()
-    thread.join()
-    _native.swap_request(_native.Request())
-    assert "thread" in str(errors[0])
-
-
 class Stock:
     """The stock executorch.runtime with the interface of Module that the tests use."""
 

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "executorch_tensorrt/api.h"
+#include "executorch_tensorrt/guard.h"
 
 namespace executorch_tensorrt {
 
@@ -57,17 +58,10 @@ class ETRT_API EngineState {
   std::shared_ptr<EngineBuffers> buffers_;
 };
 
-// Until it ends, methods that the calling thread loads share `state`. Guards nest and restore what was there before.
-class [[nodiscard]] ETRT_API EngineStateGuard {
+// Until it ends, methods that the calling thread loads share `state`.
+class [[nodiscard]] ETRT_API EngineStateGuard : public Guard {
  public:
   explicit EngineStateGuard(const EngineState& state);
-  ~EngineStateGuard();
-
-  EngineStateGuard(const EngineStateGuard&) = delete;
-  EngineStateGuard& operator=(const EngineStateGuard&) = delete;
-
- private:
-  std::shared_ptr<EngineBuffers> previous_;
 };
 
 }  // namespace executorch_tensorrt

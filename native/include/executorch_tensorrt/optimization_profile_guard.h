@@ -5,18 +5,17 @@
 #include <type_traits>
 
 #include "executorch_tensorrt/api.h"
+#include "executorch_tensorrt/guard.h"
 
 namespace executorch_tensorrt {
 
 // Stores a request for the calling thread and does nothing else: every TensorRTBackend delegate that this thread runs
-// before the guard ends reads it once per execution. Guards nest and restore what was there before, also when an
-// exception passes. Without a guard a delegate uses what the method was loaded with, else profile 0.
+// before the guard ends reads it once per execution. Without a guard a delegate uses what the method was loaded with,
+// else profile 0.
 //
 //   executorch_tensorrt::OptimizationProfileGuard guard(1);
 //   auto result = module.forward(inputs);
-//
-// A guard must end on the thread and in the order it was made; a coroutine that resumes elsewhere breaks that.
-class [[nodiscard]] ETRT_API OptimizationProfileGuard {
+class [[nodiscard]] ETRT_API OptimizationProfileGuard : public Guard {
  public:
   // Pins the profile with this index on every engine. Throws std::invalid_argument for a negative index; an index past
   // an engine's last profile is an error of forward().
@@ -29,19 +28,9 @@ class [[nodiscard]] ETRT_API OptimizationProfileGuard {
   // The lowest profile that accepts all input shapes, on every call, whatever ran before.
   static OptimizationProfileGuard automatic();
 
-  ~OptimizationProfileGuard();
-
-  OptimizationProfileGuard(const OptimizationProfileGuard&) = delete;
-  OptimizationProfileGuard& operator=(const OptimizationProfileGuard&) = delete;
-  OptimizationProfileGuard(OptimizationProfileGuard&&) = delete;
-  OptimizationProfileGuard& operator=(OptimizationProfileGuard&&) = delete;
-
  private:
   struct Automatic {};
   explicit OptimizationProfileGuard(Automatic);
-
-  std::uint8_t previous_kind_;
-  std::int32_t previous_index_;
 };
 
 }  // namespace executorch_tensorrt

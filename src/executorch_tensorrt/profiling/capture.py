@@ -6,7 +6,7 @@ import hashlib
 import os
 import tempfile
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime, timezone
 from functools import partial
@@ -149,28 +149,43 @@ def from_etdump(
 
 
 def merge(sessions: Sequence[Session]) -> Session:
-    """Captures of different methods of one program as one session.
+    """Captures of different methods of one program, on one machine, as one session. It was created when the last was.
 
     Raises:
-        ValueError: there is none, they are of several programs or levels, or two are of one method.
+        ValueError: there is none, they are of several programs, levels, machines or versions of packages, or two are of
+            one method.
     """
     if not sessions:
         raise ValueError("sessions: got none, allowed one or more; capture a method first")
     first = sessions[0]
     if any((item.program, item.level) != (first.program, first.level) for item in sessions):
         raise ValueError("sessions: got several programs or levels, allowed one; report them apart, or compare them")
+    if differing := _differing([{**item.machine, **item.versions} for item in sessions]):
+        raise ValueError(
+            f"sessions: got several machines or versions, {differing}, allowed one; report them apart, or compare them"
+        )
     methods = [name for item in sessions for name in sorted({run.method for run in item.runs})]
     if len(set(methods)) < len(methods):
         got = ", ".join(methods)
         raise ValueError(f"sessions: got methods {got}, allowed each once; give one of them, or compare two")
     return replace(
         first,
+        created=max(item.created for item in sessions),
         delegates=[delegate for item in sessions for delegate in item.delegates],
         runs=[run for item in sessions for run in item.runs],
         notes=list(dict.fromkeys(note for item in sessions for note in item.notes)),
         startup=[startup for item in sessions for startup in item.startup],
         declarations=[declaration for item in sessions for declaration in item.declarations],
     )
+
+
+def _differing(described: Sequence[Mapping[str, str | int]]) -> str:
+    """The first name that does not mean the same everywhere, with what it means."""
+    for name in dict.fromkeys(name for item in described for name in item):
+        values = list(dict.fromkeys(str(item.get(name, "unknown")) for item in described))
+        if len(values) > 1:
+            return f"{name} {' and '.join(values)}"
+    return ""
 
 
 @dataclass(frozen=True)

@@ -16,6 +16,7 @@ from executorch_tensorrt.profiling.session import Delegate, Engine, Event, Run, 
 from executorch_tensorrt.program import BACKEND_ID
 
 TRACES = "*.perfetto.json"
+_OLD_DEVICE_TRACK = 3
 
 _NOTE = (
     "These are traces of engines: what ran between them is not in them, and a run lasts from its first engine to its "
@@ -106,7 +107,9 @@ def _read(file: Path) -> _Trace:
     try:
         data = cast("dict[str, Any]", json.loads(file.read_bytes()))
         events = cast("list[dict[str, Any]]", data["traceEvents"])
-        names = [str(event["args"]["name"]) for event in events if event["ph"] == "M"]
+        other = cast("dict[str, Any]", data["otherData"])
+        if "engine_kind" not in other:
+            other |= _shown(events)
         calls: dict[int, _Call] = {}
         for event in events:
             if event["ph"] == "X":
@@ -114,15 +117,24 @@ def _read(file: Path) -> _Trace:
         if not calls:
             raise ValueError("it has no calls")
         return _Trace(
-            method=names[0].removeprefix("method "),
+            method=str(other["method"]),
             process=events[0]["pid"],
-            engine_id=data["otherData"]["engine_id"],
-            engine_kind=names[1].partition("(")[2].partition(")")[0],
-            dropped=data["otherData"]["calls_dropped"],
+            engine_id=other["engine_id"],
+            engine_kind=str(other["engine_kind"]),
+            dropped=other["calls_dropped"],
             calls=sorted(calls.values(), key=lambda call: call.start),
         )
     except (ValueError, KeyError, TypeError, IndexError, AttributeError, StopIteration) as error:
         raise ValueError(f"'{file}' is no trace of an engine: {error}; trace again") from None
+
+
+def _shown(events: Sequence[Mapping[str, Any]]) -> dict[str, str]:
+    """What is in the names of tracks alone, and the layers' clock in its track, in traces of earlier versions."""
+    names = [str(event["args"]["name"]) for event in events if event["ph"] == "M"]
+    for event in events:
+        if event["ph"] == "X" and event["cat"] == "layer" and event["tid"] == _OLD_DEVICE_TRACK:
+            event["args"]["clock"] = "device"
+    return {"method": names[0].removeprefix("method "), "engine_kind": names[1].partition("(")[2].partition(")")[0]}
 
 
 def _runs(traces: Sequence[_Trace], places: Mapping[tuple[str, str], int]) -> Iterator[Run]:
@@ -159,7 +171,7 @@ def _event(item: Mapping[str, Any], place: int, begin: float) -> Event:
         kind="layer" if layer else "delegate" if item["name"] == DELEGATE_EVENT else "phase",
         start_us=item["ts"] - begin,
         duration_us=item["dur"],
-        clock="device" if layer and item["tid"] == 3 else "host",
+        clock="device" if item["args"].get("clock") == "device" else "host",
         instruction=place,
         metadata={key: value for key, value in item["args"].items() if key != "call" and not layer},
     )

@@ -1,15 +1,45 @@
-"""OptimizationProfileGuard: which optimization profile TensorRT delegates use, around ``forward()``."""
+"""What guards have in common, and OptimizationProfileGuard."""
 
 from __future__ import annotations
 
-import threading
 from types import TracebackType
+from typing import TYPE_CHECKING
 
 from executorch_tensorrt import _native
 from executorch_tensorrt.runtime.log import forward_messages
 
+if TYPE_CHECKING:
+    from typing_extensions import Self
 
-class OptimizationProfileGuard:
+
+class Guard:
+    """Asks something of the thread that enters it, until that thread leaves it.
+
+    Guards of one kind nest: the innermost counts. One may be entered again inside itself, and on several threads. Its
+    end is refused, without any effect, on another thread and while a guard of its kind that began later is open; it can
+    then still be ended rightly. What is open when the guard is collected ends with it.
+    """
+
+    def __init__(self, native: _native.Guard) -> None:
+        self._native = native
+
+    def __enter__(self) -> Self:
+        self._native.enter()
+        return self
+
+    def __exit__(
+        self, exc_type: type[BaseException] | None, exc: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        """Ends what this thread entered last.
+
+        Raises:
+            RuntimeError: It began on another thread, a later guard of its kind is open, or it was not entered.
+        """
+        self._native.exit()
+        forward_messages()
+
+
+class OptimizationProfileGuard(Guard):
     """Chooses the optimization profile of every TensorRT delegate that this thread runs inside the ``with`` block.
 
     It stores a request for the calling thread and does nothing else, so it works around :meth:`Module.forward`, a C++
@@ -23,6 +53,8 @@ class OptimizationProfileGuard:
     Raises:
         TypeError: ``index`` is no int.
         ValueError: ``index`` is negative.
+        RuntimeError: It is ended on another thread than it began on, or while a later one is open. It is still open
+            then, and everything as before.
 
     Example:
         >>> with OptimizationProfileGuard(1):
@@ -44,22 +76,8 @@ class OptimizationProfileGuard:
         return guard
 
     def _setup(self, request: _native.Request) -> None:
+        super().__init__(_native.profile_guard(request))
         self._request = request
-        # A guard object may be entered again inside itself.
-        self._previous: list[tuple[int, _native.Request]] = []
-
-    def __enter__(self) -> OptimizationProfileGuard:
-        self._previous.append((threading.get_ident(), _native.swap_request(self._request)))
-        return self
-
-    def __exit__(
-        self, exc_type: type[BaseException] | None, exc: BaseException | None, traceback: TracebackType | None
-    ) -> None:
-        thread, previous = self._previous.pop()
-        if thread != threading.get_ident():
-            raise RuntimeError("an OptimizationProfileGuard ends on the thread where it began")
-        _native.swap_request(previous)
-        forward_messages()
 
     def __repr__(self) -> str:
         return f"OptimizationProfileGuard({self._request!r})"

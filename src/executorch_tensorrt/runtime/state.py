@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import threading
-from types import TracebackType
 from typing import Any
 
 import numpy as np
 
 from executorch_tensorrt import _native
-from executorch_tensorrt.runtime.log import forward_messages
+from executorch_tensorrt.runtime.guard import Guard
 
 # NumPy has no bfloat16.
 _AS_NUMPY = {"bfloat16": "uint16"}
@@ -89,8 +87,13 @@ def check_state(state: Any) -> EngineState:
     return state
 
 
-class EngineStateGuard:
+class EngineStateGuard(Guard):
     """Gives a state to the methods that this thread loads inside the ``with`` block, whoever loads them.
+
+    Raises:
+        TypeError: ``state`` is no :class:`EngineState`.
+        RuntimeError: It is ended on another thread than it began on, or while a later one is open. It is still open
+            then, and everything as before.
 
     Example:
         >>> state = EngineState()
@@ -100,19 +103,4 @@ class EngineStateGuard:
     """
 
     def __init__(self, state: EngineState) -> None:
-        self._state = check_state(state)
-        self._entered: list[tuple[int, _native.EngineStateGuard]] = []
-
-    def __enter__(self) -> EngineStateGuard:
-        self._entered.append((threading.get_ident(), _native.EngineStateGuard(self._state.native)))
-        return self
-
-    def __exit__(
-        self, exc_type: type[BaseException] | None, exc: BaseException | None, traceback: TracebackType | None
-    ) -> None:
-        thread, guard = self._entered[-1]
-        if thread != threading.get_ident():
-            raise RuntimeError("an EngineStateGuard ends on the thread where it began")
-        self._entered.pop()
-        del guard
-        forward_messages()
+        super().__init__(_native.state_guard(check_state(state).native))

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from types import TracebackType
 from typing import Any
 
 from executorch_tensorrt import _native
+from executorch_tensorrt.runtime.guard import Guard
 
 
-class CudaStreamGuard:
+class CudaStreamGuard(Guard):
     """While it is entered, engines on a GPU that this thread runs do so on one CUDA stream.
 
     A call whose inputs and outputs all lie in device memory then returns as soon as its work is queued: synchronize the
@@ -21,20 +21,12 @@ class CudaStreamGuard:
 
     Raises:
         TypeError: It is none of these.
-        ValueError: The guard is entered already.
+        RuntimeError: It is ended on another thread than it began on, or while a later one is open. It is still open
+            then, and everything as before.
     """
 
     def __init__(self, stream: Any) -> None:
-        self._native = _native.CudaStreamGuard(_handle(stream))
-
-    def __enter__(self) -> CudaStreamGuard:
-        self._native.enter()
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
-    ) -> None:
-        self._native.leave()
+        super().__init__(_native.stream_guard(_handle(stream)))
 
 
 def _handle(stream: Any) -> int:

@@ -1,0 +1,90 @@
+"""Files that are written whole or not at all: their modes, and what others see meanwhile."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from executorch_tensorrt.files import replacing, write_atomically
+
+
+@pytest.fixture
+def umask() -> Iterator[Callable[[int], int]]:
+    set_umask = os.umask
+    before = set_umask(0o022)
+    yield set_umask
+    set_umask(before)
+
+
+def mode(path: Path) -> int:
+    return path.stat().st_mode & 0o7777
+
+
+def test_writing_never_changes_the_umask_of_the_process(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(os, "umask", lambda _: pytest.fail("the umask is that of all threads"))
+    write_atomically(tmp_path / "file", b"new")
+    write_atomically(tmp_path / "file", b"newer")
+    assert (tmp_path / "file").read_bytes() == b"newer"
+
+
+@pytest.mark.parametrize(("mask", "expected"), [(0o022, 0o644), (0o077, 0o600), (0o027, 0o640), (0, 0o666)])
+def test_new_file_has_the_mode_of_any_new_file(
+    tmp_path: Path, umask: Callable[[int], int], mask: int, expected: int
+) -> None:
+    umask(mask)
+    write_atomically(tmp_path / "file", b"new")
+    assert mode(tmp_path / "file") == expected
+
+
+@pytest.mark.parametrize("kept", [0o600, 0o640, 0o666, 0o755, 0o444])
+def test_file_that_is_replaced_keeps_its_mode_and_is_private_meanwhile(
+    tmp_path: Path, umask: Callable[[int], int], kept: int
+) -> None:
+    umask(0o022)
+    path = tmp_path / "file"
+    path.write_bytes(b"old")
+    path.chmod(kept)
+    with replacing(path) as temporary:
+        temporary.write_bytes(b"new")
+        assert mode(temporary) == 0o600
+        assert path.read_bytes() == b"old"
+    assert (mode(path), path.read_bytes()) == (kept, b"new")
+
+
+def test_set_user_id_is_not_kept(tmp_path: Path) -> None:
+    path = tmp_path / "file"
+    path.write_bytes(b"old")
+    path.chmod(0o4755)
+    write_atomically(path, b"new")
+    assert mode(path) == 0o755
+
+
+def test_failure_leaves_the_old_file_and_nothing_else(tmp_path: Path) -> None:
+    path = tmp_path / "file"
+    path.write_bytes(b"old")
+    with pytest.raises(FileNotFoundError), replacing(path) as temporary:
+        temporary.rename(tmp_path / "elsewhere")
+    (tmp_path / "elsewhere").unlink()
+    with pytest.raises(KeyError), replacing(path):
+        raise KeyError
+    assert [entry.name for entry in tmp_path.iterdir()] == ["file"]
+    assert path.read_bytes() == b"old"
+
+
+def test_taken_name_is_left_alone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    names = iter(["taken", "free"])
+    monkeypatch.setattr("secrets.token_hex", lambda _: next(names))
+    (tmp_path / ".file.taken").write_bytes(b"another's")
+    write_atomically(tmp_path / "file", b"new")
+    assert (tmp_path / ".file.taken").read_bytes() == b"another's"
+    assert (tmp_path / "file").read_bytes() == b"new"
+
+
+def test_error_names_the_file_that_was_asked_for(tmp_path: Path) -> None:
+    with pytest.raises(FileNotFoundError, match="absent/file"):
+        write_atomically(tmp_path / "absent" / "file", b"new")
+    with pytest.raises(IsADirectoryError, match="is a folder; give a file"):
+        write_atomically(tmp_path, b"new")
