@@ -77,8 +77,8 @@ Status GrowingBlock::grow(std::size_t nbytes, const char* what, const std::strin
   if (nbytes <= size_) {
     return {};
   }
-  const OutsideCaptures outside(*cuda_);
   release();
+  const OutsideCaptures outside(*cuda_);
   MemoryPlace place{type_, 0};
   int error = type_ == kDevice ? cuda_->Malloc(&data_, nbytes) : cuda_->MallocHost(&data_, nbytes);
   if (error != 0) {
@@ -100,6 +100,8 @@ void GrowingBlock::release() {
   if (data_ == nullptr) {
     return;
   }
+  // Python may collect what has it while a graph is recorded.
+  const OutsideCaptures outside(*cuda_);
   forget_memory(data_);
   cuda_->ignore(type_ == kDevice ? cuda_->Free(data_) : cuda_->FreeHost(data_));
   data_ = nullptr;

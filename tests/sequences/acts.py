@@ -16,7 +16,6 @@ from sequences.held import (
     expect_equal,
 )
 from sequences.oracle import Array
-from sequences.promises import GARBAGE_MAY_END_ANYWHERE, OUTPUTS_CARRY_EVENT
 from sequences.running import FaultError
 from sequences.steps import (
     Busy,
@@ -49,7 +48,7 @@ def _(step: New, world: World) -> None:
     before = world.places.pop(step.module, None)
     if before:
         end_graphs(world, before)
-        if step.garbage and GARBAGE_MAY_END_ANYWHERE:
+        if step.garbage:
             cycle: list[Any] = [before.module]
             cycle.append(cycle)
             del cycle
@@ -125,8 +124,6 @@ def _(step: Read, world: World) -> None:
     held = world.held.get((step.number, step.output))
     if held is None or not isinstance(held.array, DeviceArray):
         return
-    if not OUTPUTS_CARRY_EVENT and not held.ready:
-        world.run_stream(held.stream)
     got = world.on_thread(step.on_thread, lambda: read(world, held, step.way, step.stream))
     expect_equal(got, held.expected, f"output {step.output} of call {step.number}, read")
 

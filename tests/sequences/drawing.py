@@ -9,7 +9,6 @@ from dataclasses import dataclass
 from typing import Any, TypeVar
 
 from sequences import oracle
-from sequences.promises import GARBAGE_MAY_END_ANYWHERE, INTERRUPTS_ARRIVE
 from sequences.steps import (
     Argument,
     Busy,
@@ -89,8 +88,8 @@ PRESETS: tuple[dict[str, Any], ...] = (
     {**_QUIET, "graphs": True, "keeps": 0.0, "rows": range(1, 13), "fixed": 1.0, "fills": 0.05, "times": (2, 3)},
     {**_QUIET, "graphs": True, "keeps": 0.5, "fixed": 0.0, "streams": (1, 2), "runs": 0.03, "times": (1, 2),
      "rows": (2, 9), "traced": 0.9},
-    {**_QUIET, "graphs": True, "failing": 0.25, "rows": (2, 9), "fixed": 1.0, "fills": 0.05, "moves": 0.05,
-     "requests": ("auto",)},
+    {**_QUIET, "graphs": True, "failing": 0.2, "rows": (2, 9), "fixed": 1.0, "fills": 0.05, "moves": 0.1,
+     "keeps": 0.0, "times": (1, 3), "requests": ("auto",), "engine": ("create_context", "enqueue")},
     {**_QUIET, "graphs": True, "collects": 0.3, "moves": 0.1, "rows": (2, 3), "fixed": 1.0, "modules": (0, 1)},
 )  # fmt: skip
 
@@ -121,6 +120,7 @@ class Mood:
         self.requests: tuple[Request | None, ...] = random.choice(
             [("auto",), (None,), (None, 0, 1, "auto"), (None, 0, 1, "auto", 2)]
         )
+        self.engine = ENGINE
         self.collects = random.choice([0.0, 0.05])
         self.traced = random.choice([0.1, 0.5])
         if where == "device" and random.random() < 0.3:
@@ -211,18 +211,18 @@ class Drawing:
         return self.choice(self.mood.methods)
 
     def failure(self) -> Failure | None:
-        if self.traits.has_failures and GARBAGE_MAY_END_ANYWHERE and self.often(self.mood.collects):
+        if self.traits.has_failures and self.often(self.mood.collects):
             return Failure("engine", "enqueue", self.choice((0, 1)), "collect")
         if not self.traits.has_failures or not self.often(self.mood.failing):
             return None
-        draw, position = self.random.random(), self.choice((0, 0, 1, 2, 3, 5))
+        draw, position = self.random.random(), self.choice((0, 0, 0, 1, 2, 5))
         if draw < 0.5:
             function = self.choice(tuple(CUDA))
             late = CUDA[function] and self.often(0.5)
             return Failure("cuda", function, position, self.choice((2, 700)), late)
         if draw < 0.95:
-            raised = RAISED + (("KeyboardInterrupt",) * 2 if INTERRUPTS_ARRIVE else ())
-            return Failure("engine", self.choice(ENGINE), position, self.choice(raised))
+            raised = RAISED + ("KeyboardInterrupt",) * 2
+            return Failure("engine", self.choice(self.mood.engine), position, self.choice(raised))
         return Failure("memory", position=self.choice((0, 300, 1000, 3000)))
 
     def guards(self) -> tuple[Request, ...]:

@@ -63,7 +63,10 @@ class Options(Step):
 
 @dataclass(frozen=True, repr=False)
 class Call(Step):
-    """`times` calls; with each that is done, one of the guards ends. Outputs of the last are kept as `keep` says."""
+    """`times` calls; with each that is done, one of the guards ends. Outputs of the last are kept as `keep` says.
+
+    `fail` is for the first of the calls, or the last, as the number is odd or even.
+    """
 
     number: int
     module: int
