@@ -174,12 +174,13 @@ def main() -> None:
     parser.add_argument(
         "--tensorrt", default="8.6", metavar="VERSION", help="of the machine with the GPU (%(default)s)"
     )
+    parser.add_argument("--only", nargs="+", metavar="PROGRAM", help="these programs alone")
     arguments = parser.parse_args()
     arguments.folder.mkdir(parents=True, exist_ok=True)
     missing: list[str] = []
     sources = {"block": block, "encoder": encoder, "mlp": mlp, "two": two, "ints": ints, "lookup": ints}
     sources |= {"decoder": decoder, "methods": methods}
-    for name in (*NAMES, *STATEFUL):
+    for name in arguments.only or (*NAMES, *STATEFUL):
         torch.manual_seed(0)
         source = sources[name]()
         source.model.eval()

@@ -24,7 +24,7 @@ def try_seeds(kind: str, count: int, *options: str, module: str = "sequences") -
     for at, number in ((first, count), (fresh, 1)):
         done = subprocess.run(
             [sys.executable, "-m", module, kind, str(at), str(number), *options],
-            env={**os.environ, "PYTHONPATH": str(TESTS)},
+            env={**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, [str(TESTS), os.environ.get("PYTHONPATH")]))},
             capture_output=True,
             text=True,
             check=False,
