@@ -17,6 +17,7 @@
 
 #include "core/blob.h"
 #include "core/digest.h"
+#include "core/text.h"
 
 namespace executorch_tensorrt {
 namespace {
@@ -77,19 +78,11 @@ std::unique_lock<std::mutex> locked(std::mutex& mutex) {
   return lock;
 }
 
-std::string hexadecimal(const std::uint8_t (&digest)[32]) {
-  constexpr char kDigits[] = "0123456789abcdef";
-  std::string text;
-  for (const std::uint8_t byte : digest) {
-    text += kDigits[byte >> 4];
-    text += kDigits[byte & 15];
-  }
-  return text;
-}
+std::string digest_of(const Header& header) { return hexadecimal(header.digest, sizeof(header.digest)); }
 
 // The bytes of an engine, for as long as it lives. Called with `making` taken.
 Result<std::shared_ptr<const void>> blob_of(const Header& header, const void* data, std::size_t size) {
-  const std::string digest = hexadecimal(header.digest);
+  const std::string digest = digest_of(header);
   if (header.is_outside == 0) {
     const void* const inside = static_cast<const char*>(data) + kPackagedHeaderSize;
     if (size - kPackagedHeaderSize < header.size || sha256(inside, header.size) != digest) {
@@ -133,8 +126,7 @@ Result<std::shared_ptr<PackagedEngine>> make_engine(const Header& header, const 
     return handle.status();
   }
   auto engine = std::make_shared<PackagedEngine>();
-  engine->label =
-      "engine " + (metadata->record ? metadata->record->engine_id : hexadecimal(header.digest).substr(0, 12));
+  engine->label = "engine " + (metadata->record ? metadata->record->engine_id : digest_of(header).substr(0, 12));
   engine->runs_in_python = view->format != BlobFormat::kCpu;
   engine->metadata = std::move(*metadata);
   engine->blob = std::move(*blob);
