@@ -118,12 +118,16 @@ Error FailureLog::report(const Status& status) noexcept {
   return report_to([this](const std::string& text) { log(LogLevel::kError, text); }, context_, status);
 }
 
-void FailureLog::warn(const std::string& message) noexcept {
+void FailureLog::tell(LogLevel level, const std::string& message) noexcept {
   try {
-    log(LogLevel::kWarning, context_ + ": " + message);
+    log(level, context_ + ": " + message);
   } catch (...) {  // no memory for words
   }
 }
+
+void FailureLog::warn(const std::string& message) noexcept { tell(LogLevel::kWarning, message); }
+
+void FailureLog::info(const std::string& message) noexcept { tell(LogLevel::kInfo, message); }
 
 std::string take_last_error() { return std::exchange(thread_last_error, {}); }
 

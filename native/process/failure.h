@@ -37,12 +37,14 @@ class FailureLog {
   executorch::runtime::Error report(const Status& status) noexcept;
 
   void warn(const std::string& message) noexcept;
+  void info(const std::string& message) noexcept;
 
  private:
   static constexpr std::size_t kMaxCauses = 64;  // beyond, all are forgotten
 
   bool is_new(std::string_view message);
   void log(LogLevel level, const std::string& message);
+  void tell(LogLevel level, const std::string& message) noexcept;
 
   const std::string context_;
   std::mutex mutex_;
