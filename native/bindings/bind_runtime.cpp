@@ -8,6 +8,7 @@
 #include "bindings/python_engine.h"
 #include "delegate/backend.h"
 #include "engines/registry.h"
+#include "executorch_tensorrt/backend.h"
 #include "executorch_tensorrt/last_error.h"
 #include "executorch_tensorrt/profiling_control.h"
 #include "process/thread_request.h"
@@ -21,6 +22,7 @@ namespace executorch_tensorrt {
 void bind_runtime(nb::module_& m) {
   m.def("backend_is_registered", &backend_is_registered,
         "Whether this library's delegate answers to 'TensorRTBackend' in this process.");
+  m.def("backend_problem", &backend_problem, "Why it does not; empty when it does.");
   m.def(
       "kernel_names",
       [] {

@@ -1,8 +1,11 @@
 #include "delegate/backend.h"
 
+#include <dlfcn.h>
 #include <executorch/runtime/backend/interface.h>
+#include <executorch/runtime/platform/runtime.h>
 
 #include <atomic>
+#include <cstring>
 #include <memory>
 #include <string>
 
@@ -11,6 +14,7 @@
 #include "delegate/bounded_tracer.h"
 #include "delegate/engine_handle.h"
 #include "delegate/options.h"
+#include "executorch_tensorrt/backend.h"
 #include "process/failure.h"
 
 namespace executorch_tensorrt {
@@ -119,7 +123,42 @@ class TensorRTBackend final : public executorch::runtime::BackendInterface {
 };
 
 TensorRTBackend backend;
-const Error registration = executorch::runtime::register_backend({kBackendId, &backend});
+
+// The file that the code of another library's delegate comes from; empty when nobody knows.
+std::string library_of(const executorch::runtime::BackendInterface& other) {
+  const void* functions = nullptr;
+  std::memcpy(&functions, static_cast<const void*>(&other), sizeof(functions));
+  Dl_info info{};
+  return dladdr(functions, &info) != 0 && info.dli_fname != nullptr ? info.dli_fname : "";
+}
+
+// Empty when programs with TensorRT delegates come here.
+std::string register_this() {
+  executorch::runtime::runtime_init();  // for its log
+  if (executorch::runtime::register_backend({kBackendId, &backend}) == Error::Ok) {
+    return {};
+  }
+  const auto* const other = executorch::runtime::get_backend_class(kBackendId);
+  std::string problem = other == nullptr ? "ExecuTorch takes no more backends" : "another library";
+  if (other != nullptr) {
+    const std::string library = library_of(*other);
+    problem += (library.empty() ? "" : " (" + library + ")") + " has registered it before";
+  }
+  problem = "backend " + quoted(kBackendId) + " of executorch_tensorrt is not in use: " + problem +
+            ", so programs with TensorRT engines can't run here; load libexecutorch_tensorrt.so (in Python, import "
+            "executorch_tensorrt) first, or in a process of its own";
+  set_standing_error(problem);
+  log_message(LogLevel::kError, problem);
+  return problem;
+}
+
+const std::string& problem() {
+  static const std::string& text = *new std::string(register_this());  // outlives what asks at exit
+  return text;
+}
+
+// When the library is loaded.
+const bool registered = problem().empty();
 
 }  // namespace
 
@@ -131,6 +170,8 @@ bool tracing_compiled_in() {
 #endif
 }
 
-bool backend_is_registered() { return registration == Error::Ok; }
+bool backend_is_registered() { return registered; }
+
+std::string backend_problem() { return problem(); }
 
 }  // namespace executorch_tensorrt

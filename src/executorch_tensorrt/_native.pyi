@@ -204,6 +204,9 @@ def backend_is_registered() -> bool:
     Whether this library's delegate answers to 'TensorRTBackend' in this process.
     """
 
+def backend_problem() -> str:
+    """Why it does not; empty when it does."""
+
 def kernel_names() -> set[str]:
     """
     The operators that have a kernel in this process, such as 'aten::add.out'.
