@@ -6,6 +6,7 @@
 
 #include "bindings/bindings.h"
 #include "bindings/python_engine.h"
+#include "core/event_names.h"
 #include "delegate/backend.h"
 #include "engines/registry.h"
 #include "executorch_tensorrt/backend.h"
@@ -23,6 +24,9 @@ void bind_runtime(nb::module_& m) {
   m.def("backend_is_registered", &backend_is_registered,
         "Whether this library's delegate answers to 'TensorRTBackend' in this process.");
   m.def("backend_problem", &backend_problem, "Why it does not; empty when it does.");
+  m.def(
+      "event_names", [] { return std::vector<std::string>(std::begin(kEventNames), std::end(kEventNames)); },
+      "The events of a delegate's call: of the whole, then of its phases in the order in which they run.");
   m.def(
       "kernel_names",
       [] {
