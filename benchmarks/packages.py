@@ -15,6 +15,7 @@ from timing import BUILD, interleaved_us, report
 
 from executorch_tensorrt import Input, aoti
 from executorch_tensorrt.aoti import saving
+from executorch_tensorrt.events import ENQUEUE
 from executorch_tensorrt.profiling import clear_profiling, set_profiling
 from executorch_tensorrt.profiling.traces import from_traces
 
@@ -65,7 +66,7 @@ def engines_own_us(runner: Any, x: torch.Tensor) -> float:
         clear_profiling()
         runner(x)
         events = [event for run in from_traces(folder).runs for event in run.events]
-    return median(event.duration_us for event in events if event.name == "torchtrt.enqueue_host")
+    return median(event.duration_us for event in events if event.name == ENQUEUE)
 
 
 def calls() -> dict[str, float]:

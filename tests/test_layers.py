@@ -20,7 +20,7 @@ FOLDERS = {
     "process": {"core", "public"},
     "delegate": {"core", "device", "engines", "process", "public"},
     "program": {"core", "device", "engines", "process", "delegate", "public"},
-    "aoti": {"core", "process", "delegate", "public"},
+    "aoti": {"core", "engines", "process", "delegate", "public"},
     "runner": {"core", "process", "program", "public"},
     "bindings": {"core", "device", "engines", "process", "delegate", "program", "aoti", "public"},
 }

@@ -16,6 +16,7 @@
 
 #include "core/blob.h"
 #include "core/digest.h"
+#include "core/text.h"
 #include "process/yielding_lock.h"
 
 namespace executorch_tensorrt {
@@ -65,19 +66,11 @@ Registry& registry() {
   return instance;
 }
 
-std::string hexadecimal(const std::uint8_t (&digest)[32]) {
-  constexpr char kDigits[] = "0123456789abcdef";
-  std::string text;
-  for (const std::uint8_t byte : digest) {
-    text += kDigits[byte >> 4];
-    text += kDigits[byte & 15];
-  }
-  return text;
-}
+std::string digest_of(const Header& header) { return hexadecimal(header.digest, sizeof(header.digest)); }
 
 // The bytes of an engine, for as long as it lives. Called with `making` taken.
 Result<std::shared_ptr<const void>> blob_of(const Header& header, const void* data, std::size_t size) {
-  const std::string digest = hexadecimal(header.digest);
+  const std::string digest = digest_of(header);
   if (header.is_outside == 0) {
     const void* const inside = static_cast<const char*>(data) + kPackagedHeaderSize;
     if (size - kPackagedHeaderSize < header.size || sha256(inside, header.size) != digest) {
@@ -123,8 +116,7 @@ Result<std::shared_ptr<PackagedEngine>> make_engine(const Header& header, const 
   // PyTorch's runners are waited for with the GIL, so a call that let go of it might not get it back.
   (*handle)->yield_to_python(view->format != BlobFormat::kCpu);
   auto engine = std::make_shared<PackagedEngine>();
-  engine->label =
-      "engine " + (metadata->record ? metadata->record->engine_id : hexadecimal(header.digest).substr(0, 12));
+  engine->label = "engine " + (metadata->record ? metadata->record->engine_id : digest_of(header).substr(0, 12));
   engine->metadata = std::move(*metadata);
   engine->blob = std::move(*blob);
   engine->handle = std::move(*handle);

@@ -211,6 +211,9 @@ InputArray InputArray::from(const std::string& label, const nb::object& arg, con
   }
   if (input.array_.device_type() != nb::device::cpu::value) {
     const int got = input.array_.device_type() == nb::device::cuda::value ? input.array_.device_id() : -1;
+    if (device) {
+      check(check_bounds(label, input.shape_, meta));  // its rank, before its strides
+    }
     if (device && (got != *device || !is_dense(input.array_, meta.dim_order))) {
       wrong_device(label, got, *device);
     }

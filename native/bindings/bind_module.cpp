@@ -15,6 +15,7 @@
 #include "bindings/bindings.h"
 #include "bindings/failure.h"
 #include "bindings/python_engine.h"
+#include "core/memory.h"
 #include "process/thread_request.h"
 #include "program/checked_module.h"
 
@@ -59,7 +60,10 @@ class PyModule {
     if (reinterpret_cast<std::uintptr_t>(data) % kAlignment == 0) {
       bytes_ = program;
     } else {
-      aligned_.reset(static_cast<std::uint8_t*>(::operator new[](size, std::align_val_t{kAlignment})));
+      aligned_ = aligned_bytes<kAlignment>(size);
+      if (!aligned_) {
+        throw std::bad_alloc();
+      }
       std::memcpy(aligned_.get(), data, size);
       data = aligned_.get();
     }
@@ -150,9 +154,6 @@ class PyModule {
 
  private:
   static constexpr std::size_t kAlignment = CheckedModule::kAlignment;
-  struct AlignedDelete {
-    void operator()(std::uint8_t* bytes) const { ::operator delete[](bytes, std::align_val_t{kAlignment}); }
-  };
 
   static CheckedModule::LoadMode load_mode(const std::string& name) {
     if (name == "mmap") return CheckedModule::LoadMode::Mmap;
@@ -252,7 +253,7 @@ class PyModule {
 
   std::vector<BackendOption> options_;
   nb::object bytes_;
-  std::unique_ptr<std::uint8_t[], AlignedDelete> aligned_;
+  AlignedBytes<kAlignment> aligned_;
   std::unique_ptr<CheckedModule> module_;
   // Guards module_. Taken without the GIL: its holder may run for long, and an engine may need the GIL.
   std::mutex mutex_;

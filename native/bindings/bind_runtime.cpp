@@ -8,8 +8,10 @@
 
 #include "bindings/bindings.h"
 #include "bindings/python_engine.h"
+#include "core/event_names.h"
 #include "delegate/backend.h"
 #include "engines/registry.h"
+#include "executorch_tensorrt/backend.h"
 #include "executorch_tensorrt/last_error.h"
 #include "executorch_tensorrt/profiling_control.h"
 #include "process/yielding_lock.h"
@@ -36,6 +38,10 @@ void bind_runtime(nb::module_& m) {
   set_take_lock(take_lock_without_gil);
   m.def("backend_is_registered", &backend_is_registered,
         "Whether this library's delegate answers to 'TensorRTBackend' in this process.");
+  m.def("backend_problem", &backend_problem, "Why it does not; empty when it does.");
+  m.def(
+      "event_names", [] { return std::vector<std::string>(std::begin(kEventNames), std::end(kEventNames)); },
+      "The events of a delegate's call: of the whole, then of its phases in the order in which they run.");
   m.def(
       "kernel_names",
       [] {

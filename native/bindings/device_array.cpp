@@ -170,15 +170,19 @@ void check_strides(const Interface& interface, const CudaArrayView& view) {
   if (strides.size() != view.shape.size()) {
     interface.refuse("strides", "a tuple of bytes for each dim, or None");
   }
+  if (std::find(view.shape.begin(), view.shape.end(), 0) != view.shape.end()) {
+    return;  // of no elements
+  }
   auto dense = static_cast<std::int64_t>(element_size(view.dtype));
+  bool fits = true;
   for (std::size_t d = strides.size(); d-- > 0;) {
-    if (view.shape[d] != 1 && strides[d] != dense) {
+    if (view.shape[d] != 1 && (!fits || strides[d] != dense)) {
       throw nb::value_error(
           (interface.label() +
            ": got a device array with gaps or in another order, allowed row-major; make it contiguous")
               .c_str());
     }
-    dense *= view.shape[d];
+    fits = fits && !__builtin_mul_overflow(dense, view.shape[d], &dense);
   }
 }
 
@@ -196,6 +200,9 @@ bool view_cuda_array(const std::string& label, const nb::object& value, CudaArra
     interface.refuse("shape", "a tuple of sizes");
   }
   view.type_name = interface.get<std::string>("typestr", "a type as NumPy writes it");
+  if (view.type_name.empty()) {
+    interface.refuse("typestr", "a type as NumPy writes it");
+  }
   for (const auto& entry : kTypes) {
     // The byte order of a single byte is nobody's business.
     if (view.type_name == entry.name || (entry.name[0] == '|' && view.type_name.substr(1) == entry.name + 1)) {

@@ -15,7 +15,7 @@ Result<std::unique_ptr<BufferMemory>> HostMemory::create(std::size_t nbytes, con
 }
 
 Status HostMemory::allocate(Block& block, const std::string& name) const {
-  block.reset(::operator new[](std::max<std::size_t>(nbytes_, 1), kAlignment, std::nothrow));
+  block = aligned_bytes<kAlignment>(nbytes_);
   if (!block) {
     return {StatusCode::kOutOfMemory, "no memory for buffer '" + name + "' of " + std::to_string(nbytes_) + " bytes"};
   }

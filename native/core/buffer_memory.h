@@ -3,10 +3,10 @@
 
 #include <cstddef>
 #include <memory>
-#include <new>
 #include <string>
 #include <utility>
 
+#include "core/memory.h"
 #include "core/status.h"
 
 namespace executorch_tensorrt {
@@ -45,11 +45,8 @@ class HostMemory final : public BufferMemory {
   Status clear() override;
 
  private:
-  static constexpr std::align_val_t kAlignment{64};
-  struct Delete {
-    void operator()(void* block) const { ::operator delete[](block, kAlignment); }
-  };
-  using Block = std::unique_ptr<void, Delete>;
+  static constexpr std::size_t kAlignment = 64;
+  using Block = AlignedBytes<kAlignment>;
 
   explicit HostMemory(std::size_t nbytes) : nbytes_(nbytes) {}
   Status allocate(Block& block, const std::string& name) const;

@@ -24,7 +24,7 @@ struct LayerRecord {
 using LayerRecords = std::vector<LayerRecord>;
 
 struct PhaseRecord {
-  const char* name = "";  // "torchtrt.enqueue_host": a literal
+  const char* name = "";  // one of kEventNames
   std::uint64_t start = 0;
   std::uint64_t end = 0;
 };

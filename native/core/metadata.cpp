@@ -267,7 +267,7 @@ ShapeProgram read_shape_program(const json::object& object, const EngineMetadata
   return std::move(*program);
 }
 
-std::string hexadecimal(std::string text) {
+std::string checked_id(std::string text) {
   const auto is_digit = [](char c) { return (c >= '0' && c <= '9') || (c >= 'a' && c <= 'f'); };
   if (text.size() > 64 || !std::all_of(text.begin(), text.end(), is_digit)) {
     fail("engine id '" + text + "'");
@@ -342,7 +342,7 @@ ExportRecord read_record(const json::object& object, EngineMetadata& metadata) {
     fail("record version " + std::to_string(version) + ", this library reads 1");
   }
   ExportRecord record{text_or(object, "engine_kind", ""),
-                      hexadecimal(text_or(object, "engine_id", "")),
+                      checked_id(text_or(object, "engine_id", "")),
                       text_or(object, "builder", ""),
                       text_or(object, "signature", ""),
                       std::nullopt,

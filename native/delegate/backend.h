@@ -5,9 +5,6 @@ namespace executorch_tensorrt {
 
 inline constexpr char kBackendId[] = "TensorRTBackend";
 
-// False when another library had registered the backend id first; its delegate then runs instead of this one.
-bool backend_is_registered();
-
 // Whether this library was built with ET_EVENT_TRACER_ENABLED.
 bool tracing_compiled_in();
 

@@ -7,6 +7,8 @@
 #include <unordered_map>
 #include <unordered_set>
 
+#include "delegate/bounded_tracer.h"
+
 namespace executorch_tensorrt {
 namespace {
 
@@ -34,6 +36,8 @@ void arrange_layers(LayerRecords& layers, std::uint64_t start) {
 }
 
 std::size_t log_layers(executorch::runtime::EventTracer& tracer, const LayerRecords& layers) {
+  const auto* const bounded = dynamic_cast<const BoundedTracer*>(&tracer);
+  const std::size_t left_out_before = bounded != nullptr ? bounded->left_out() : 0;
   const std::size_t kept = std::min(layers.size(), kMaxLayersPerCall);
   for (std::size_t k = 0; k < kept; ++k) {
     const LayerRecord& layer = layers[k];
@@ -43,7 +47,7 @@ std::size_t log_layers(executorch::runtime::EventTracer& tracer, const LayerReco
                                                              executorch::runtime::kUnsetDelegateDebugIntId, layer.start,
                                                              layer.end, metadata.data(), metadata.size());
   }
-  return layers.size() - kept;
+  return layers.size() - kept + (bounded != nullptr ? bounded->left_out() - left_out_before : 0);
 }
 
 }  // namespace executorch_tensorrt

@@ -9,6 +9,8 @@
 #include <variant>
 #include <vector>
 
+#include "core/text.h"
+
 namespace executorch_tensorrt {
 namespace {
 
@@ -22,8 +24,6 @@ Status wrong_value(const char* key, const std::string& got, const char* allowed)
 
 // Option strings may lack their NUL.
 std::string_view view_of(const Text& text) { return {text.data(), strnlen(text.data(), text.size())}; }
-
-std::string quoted(std::string_view text) { return "'" + std::string(text) + "'"; }
 
 std::string describe(const BackendOption& option) {
   if (const auto* flag = std::get_if<bool>(&option.value)) {

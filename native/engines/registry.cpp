@@ -4,6 +4,7 @@
 #include <mutex>
 #include <utility>
 
+#include "core/text.h"
 #include "engines/cpu/cpu_engine.h"
 
 namespace executorch_tensorrt {
@@ -30,10 +31,10 @@ EngineFactory find_factory(const std::string& kind) {
   return found != r.factories.end() ? found->second : nullptr;
 }
 
-std::string quoted(const std::vector<std::string>& names, const char* separator) {
+std::string listed(const std::vector<std::string>& names, const char* separator) {
   std::string text;
   for (const std::string& name : names) {
-    text += (text.empty() ? "'" : separator + std::string("'")) + name + "'";
+    text += (text.empty() ? "" : separator) + quoted(name);
   }
   return text;
 }
@@ -94,8 +95,8 @@ Result<std::unique_ptr<Engine>> load_engine(const BlobView& blob, const EngineMe
     return invalid_program("no runtime on this machine accepts the engine: " + refusals);
   }
   return Status(StatusCode::kNotSupported,
-                "engine kind " + quoted(*kinds, " or ") + " has no runtime on this machine, allowed " +
-                    quoted(engine_runtimes(), ", ") + "; export with engine=\"cpu\" to run here");
+                "engine kind " + listed(*kinds, " or ") + " has no runtime on this machine, allowed " +
+                    listed(engine_runtimes(), ", ") + "; export with engine=\"cpu\" to run here");
 }
 
 }  // namespace executorch_tensorrt

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <string>
 
+#include "core/text.h"
+
 namespace executorch_tensorrt {
 
 namespace {
@@ -34,6 +36,19 @@ Status check_owned_types(const EngineMetadata& metadata) {
     if (output != input) {
       return invalid_program("buffer '" + owned.name + "' has an output of another dtype: got " +
                              std::string(to_string(output)) + ", allowed " + std::string(to_string(input)));
+    }
+  }
+  return {};
+}
+
+// On a device, memory for what the program does not take is made by the delegate, by its size.
+Status check_sizes(const EngineMetadata& metadata) {
+  for (const Binding& output : metadata.outputs) {
+    if (!output.argument && !output.aliased_input && element_size(output.dtype) == 0) {
+      return invalid_program("output " + quoted(output.name) +
+                             " is no argument of the program, and neither the program nor the engine says an element "
+                             "type whose size is known here, so it gets no memory; build the engine with an output of "
+                             "float32, int32 or another type of PyTorch's");
     }
   }
   return {};
@@ -71,8 +86,13 @@ Status take_over_reported(const Engine& engine, EngineMetadata& metadata) {
                              std::string(to_string(binding.dtype)));
     }
   }
-  Status status = check_aliased_types(metadata, engine.narrows_int64());
-  return status.ok() ? check_owned_types(metadata) : status;
+  for (const Status& status : {check_aliased_types(metadata, engine.narrows_int64()), check_owned_types(metadata),
+                               engine.device() ? check_sizes(metadata) : Status()}) {
+    if (!status.ok()) {
+      return status;
+    }
+  }
+  return {};
 }
 
 }  // namespace executorch_tensorrt

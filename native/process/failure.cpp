@@ -11,6 +11,12 @@ using executorch::runtime::Error;
 
 thread_local std::string thread_last_error;
 
+// Set while libraries are loaded.
+std::string& standing_error() {
+  static std::string& text = *new std::string;
+  return text;
+}
+
 Error error_of(StatusCode code) {
   switch (code) {
     case StatusCode::kOk:
@@ -118,20 +124,28 @@ Error FailureLog::report(const Status& status) noexcept {
   return report_to([this](const std::string& text) { log(LogLevel::kError, text); }, context_, status);
 }
 
-void FailureLog::warn(const std::string& message) noexcept {
+void FailureLog::tell(LogLevel level, const std::string& message) noexcept {
   try {
-    log(LogLevel::kWarning, context_ + ": " + message);
+    log(level, context_ + ": " + message);
   } catch (...) {  // no memory for words
   }
 }
 
-std::string take_last_error() { return std::exchange(thread_last_error, {}); }
+void FailureLog::warn(const std::string& message) noexcept { tell(LogLevel::kWarning, message); }
+
+void FailureLog::info(const std::string& message) noexcept { tell(LogLevel::kInfo, message); }
+
+void set_standing_error(std::string text) { standing_error() = std::move(text); }
+
+std::string take_last_error() {
+  return thread_last_error.empty() ? standing_error() : std::exchange(thread_last_error, {});
+}
 
 Status status_of(const std::string& what, Error error) {
   if (error == Error::Ok) {
     return {};
   }
-  const std::string told = take_last_error();
+  const std::string told = std::exchange(thread_last_error, {});
   return {code_of(error), (told.empty() ? what : told) + " [" + name_of(error) + "]"};
 }
 

@@ -17,6 +17,9 @@ namespace executorch_tensorrt {
 // Logs the message, keeps it for take_last_error() and returns the code.
 executorch::runtime::Error report_failure(std::string_view context, const Status& status) noexcept;
 
+// What take_last_error() answers on every thread where nothing has failed: the reason why nothing here can fail.
+void set_standing_error(std::string text);
+
 // The other way: Ok, or the text of the delegate that failed on this thread, else `what`; with the error's name.
 Status status_of(const std::string& what, executorch::runtime::Error error);
 
@@ -37,12 +40,14 @@ class FailureLog {
   executorch::runtime::Error report(const Status& status) noexcept;
 
   void warn(const std::string& message) noexcept;
+  void info(const std::string& message) noexcept;
 
  private:
   static constexpr std::size_t kMaxCauses = 64;  // beyond, all are forgotten
 
   bool is_new(std::string_view message);
   void log(LogLevel level, const std::string& message);
+  void tell(LogLevel level, const std::string& message) noexcept;
 
   const std::string context_;
   std::mutex mutex_;

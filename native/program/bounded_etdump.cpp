@@ -2,25 +2,16 @@
 
 #include <cstdlib>
 
+#include "engines/silent_tracer.h"
+
 namespace executorch_tensorrt {
 namespace {
 
 using executorch::etdump::ETDumpGen;
 using executorch::runtime::ChainID;
 using executorch::runtime::DebugHandle;
-using executorch::runtime::DelegateDebugIdType;
 using executorch::runtime::DelegateDebugIntId;
 using executorch::runtime::EventTracerEntry;
-
-// Marks an entry that start_*() left out; ETDumpGen's own ids are not negative or belong to a delegate.
-constexpr std::int64_t kLeftOut = INT64_MIN;
-
-EventTracerEntry left_out() {
-  EventTracerEntry entry{};
-  entry.event_id = kLeftOut;
-  entry.delegate_event_id_type = DelegateDebugIdType::kNone;
-  return entry;
-}
 
 }  // namespace
 
@@ -59,21 +50,22 @@ void BoundedETDump::create_event_block(const char* name) {
 }
 
 EventTracerEntry BoundedETDump::start_profiling(const char* name, ChainID chain_id, DebugHandle debug_handle) {
-  return admit() ? ETDumpGen::start_profiling(name, chain_id, debug_handle) : left_out();
+  return admit() ? ETDumpGen::start_profiling(name, chain_id, debug_handle)
+                 : SilentTracer::entry_of(SilentTracer::kNotTaken);
 }
 
 void BoundedETDump::end_profiling(EventTracerEntry entry) {
-  if (entry.event_id != kLeftOut) {
+  if (entry.event_id != SilentTracer::kNotTaken) {
     ETDumpGen::end_profiling(entry);
   }
 }
 
 EventTracerEntry BoundedETDump::start_profiling_delegate(const char* name, DelegateDebugIntId index) {
-  return admit() ? ETDumpGen::start_profiling_delegate(name, index) : left_out();
+  return admit() ? ETDumpGen::start_profiling_delegate(name, index) : SilentTracer::entry_of(SilentTracer::kNotTaken);
 }
 
 void BoundedETDump::end_profiling_delegate(EventTracerEntry entry, const void* metadata, std::size_t metadata_size) {
-  if (entry.event_id != kLeftOut) {
+  if (entry.event_id != SilentTracer::kNotTaken) {
     ETDumpGen::end_profiling_delegate(entry, metadata, metadata_size);
   }
 }

@@ -7,7 +7,9 @@
 #include <cstring>
 #include <utility>
 
+#include "core/text.h"
 #include "delegate/backend.h"
+#include "executorch_tensorrt/backend.h"
 #include "executorch_tensorrt/last_error.h"
 #include "process/failure.h"
 
@@ -25,7 +27,7 @@ std::unique_ptr<BoundedETDump> make_tracer(bool etdump) { return etdump ? std::m
 }  // namespace
 
 Result<BackendOption> backend_option(std::string_view key, const std::variant<bool, int, std::string>& value) {
-  const std::string label = "load option '" + std::string(key) + "'";
+  const std::string label = "load option " + quoted(key);
   BackendOption option;
   if (key.size() >= sizeof(option.key)) {
     return invalid_argument(label + ": its name is too long");
@@ -96,9 +98,9 @@ Result<MethodInfo> CheckedModule::describe(const std::string& name) {
   if (std::find(names->begin(), names->end(), name) == names->end()) {
     std::string have;
     for (const std::string& known : *names) {
-      have += (have.empty() ? "'" : ", '") + known + "'";
+      have += (have.empty() ? "" : ", ") + quoted(known);
     }
-    return invalid_argument("unknown method: got '" + name + "', allowed " + have);
+    return invalid_argument("unknown method: got " + quoted(name) + ", allowed " + have);
   }
   const auto meta = module_->method_meta(name);
   if (!meta.ok()) {
@@ -115,6 +117,11 @@ Status CheckedModule::load_method(const MethodInfo& info, std::vector<BackendOpt
     return invalid_argument("method '" + info.name +
                             "' is already loaded: its options are fixed; load it before its first call, or make "
                             "another Module");
+  }
+  if (const auto meta = module_->method_meta(info.name); meta.ok() && meta->uses_backend(kBackendId)) {
+    if (const std::string problem = backend_problem(); !problem.empty()) {
+      return {StatusCode::kNotSupported, "method " + quoted(info.name) + " does not load: " + problem};
+    }
   }
   LoadBackendOptionsMap map;
   Error error = options.empty() ? Error::Ok : map.set_options(kBackendId, {options.data(), options.size()});

@@ -47,7 +47,8 @@ class CheckedModule {
 
   bool is_method_loaded(const std::string& name) const { return module_->is_method_loaded(name); }
 
-  // kInvalidArgument when the method is loaded: ExecuTorch would ignore the options.
+  // kInvalidArgument when the method is loaded: ExecuTorch would ignore the options. kNotSupported when its engines
+  // would be another library's.
   Status load_method(const MethodInfo& info, std::vector<executorch::runtime::BackendOption> options);
 
   // For methods that are loaded later. Each module begins with a state of its own.

@@ -8,6 +8,7 @@
 #include <string_view>
 
 #include "core/profiling_settings.h"
+#include "core/text.h"
 #include "runner/failure.h"
 
 namespace executorch_tensorrt {
@@ -36,8 +37,6 @@ constexpr char kAbout[] =
 [[noreturn]] void invalid(const char* option, const std::string& problem) {
   throw UsageError(std::string("Invalid value for '--") + option + "': " + problem);
 }
-
-std::string quoted(std::string_view text) { return "'" + std::string(text) + "'"; }
 
 bool is_number(std::string_view text) {
   return !text.empty() && text.size() <= kMaxDigits && text.find_first_not_of("0123456789") == std::string_view::npos;

@@ -4,6 +4,7 @@ Neither torch nor ExecuTorch's Python modules are imported: `executorch` is only
 """
 
 import ctypes
+import warnings
 from importlib.metadata import PackageNotFoundError, version
 from importlib.util import find_spec
 from pathlib import Path
@@ -46,17 +47,13 @@ def load_native() -> ModuleType:
     """Returns the extension module with the delegate registered.
 
     Raises:
-        ImportError: another `executorch` version than the one built against, or another library that registered the
-            backend id before.
+        ImportError: another `executorch` version than the one built against.
     """
     _check_executorch_version()
     _preload_executorch()
     from executorch_tensorrt import _native
 
-    if not _native.backend_is_registered():
-        raise ImportError(
-            "another library (Torch-TensorRT's ExecuTorch runtime?) has registered the backend 'TensorRTBackend' in "
-            "this process; import executorch_tensorrt before it, or in a process of its own"
-        )
+    if problem := _native.backend_problem():
+        warnings.warn(problem, RuntimeWarning, stacklevel=3)
     register_runtimes(_native.register_engine_runtime)
     return _native

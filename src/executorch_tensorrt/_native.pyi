@@ -224,6 +224,14 @@ def backend_is_registered() -> bool:
     Whether this library's delegate answers to 'TensorRTBackend' in this process.
     """
 
+def backend_problem() -> str:
+    """Why it does not; empty when it does."""
+
+def event_names() -> list[str]:
+    """
+    The events of a delegate's call: of the whole, then of its phases in the order in which they run.
+    """
+
 def kernel_names() -> set[str]:
     """
     The operators that have a kernel in this process, such as 'aten::add.out'.

@@ -16,17 +16,9 @@ from pt2_packages import Package
 
 from executorch_tensorrt import OptimizationProfileGuard, aoti
 from executorch_tensorrt.cli.app import app
+from executorch_tensorrt.events import PHASES
 from executorch_tensorrt.profiling import set_profiling
 from executorch_tensorrt.profiling.traces import from_traces
-
-PHASES = {
-    "torchtrt.input_binding",
-    "torchtrt.shape_inference",
-    "torchtrt.output_binding",
-    "torchtrt.enqueue_host",
-    "torchtrt.output_staging",
-    "torchtrt.synchronize",
-}
 
 
 @pytest.fixture

@@ -47,8 +47,8 @@ def test_doctor_prints(etrt: Etrt) -> None:
 
 
 def test_doctor_fails_where_nothing_can_run(etrt: Etrt, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(_native, "backend_is_registered", lambda: False)
-    assert "not registered" in etrt("doctor", code=1).stdout
+    monkeypatch.setattr(_native, "backend_problem", lambda: "it is another's")
+    assert "not registered: it is another's" in etrt("doctor", code=1).stdout
 
 
 @pytest.mark.parametrize(("compiled_in", "told"), [(True, "compiled in"), (False, "no events are recorded")])

@@ -12,6 +12,7 @@
 #include <string>
 #include <vector>
 
+#include "core/event_names.h"
 #include "delegate/backend.h"
 #include "delegate/engine_handle.h"
 #include "executorch_tensorrt/last_error.h"
@@ -173,10 +174,8 @@ BOOST_AUTO_TEST_CASE(a_device_without_memory_for_the_program_is_an_error_and_tak
 BOOST_AUTO_TEST_CASE(phases_are_traced) {
   Program program("phases");
   BOOST_TEST(program.run(1) == "");
-  BOOST_TEST((program.events->names == std::vector<std::string>{"torchtrt.delegate", "torchtrt.input_binding",
-                                                                "torchtrt.shape_inference", "torchtrt.output_binding",
-                                                                "torchtrt.enqueue_host", "torchtrt.output_staging",
-                                                                "torchtrt.synchronize"}));
+  const std::vector<std::string> names(std::begin(kEventNames), std::end(kEventNames));
+  BOOST_TEST(program.events->names == names, boost::test_tools::per_element());
 }
 
 BOOST_AUTO_TEST_CASE(without_a_runtime_both_kinds_are_named) {
@@ -223,6 +222,26 @@ BOOST_AUTO_TEST_CASE(an_engine_that_contradicts_its_blob_is_refused) {
   BOOST_TEST(load_with({std::nullopt, {ScalarType::kFloat32, ScalarType::kFloat16}}) ==
              "binding 'y': the engine reports dtype float16, the program has float32");
   BOOST_TEST(load_with({*ProfileTable::create({}, {{}}), {}}) == "the engine reports 0 inputs, the blob names 1");
+}
+
+// FP8, int4 and the like: no one knows how much memory such an output takes.
+BOOST_AUTO_TEST_CASE(an_output_of_unknown_size_that_is_no_argument_is_refused_on_a_device) {
+  const FakeCuda cuda;
+  const auto load_with = [](const char* dtype, const char* arguments, ScalarType reported) {
+    fake_log() = {};
+    fake_log().device = FakeCuda::device();
+    register_fake_engine("fake", {std::nullopt, {ScalarType::kFloat32, reported}});
+    return load_message(fake_blob(
+        R"({"io_bindings":[{"name":"x","dtype":"float32","is_input":true},{"name":"y","dtype":")" + std::string(dtype) +
+        R"(","is_input":false}],"executorch_tensorrt":{"version":1,)" +
+        R"("engine_kind":"fake","profiles":[{"inputs":[{"min":[1],"opt":[2],"max":[4]}]}])" + arguments + "}}"));
+  };
+  const char* const hidden = R"(,"arguments":{"inputs":[0],"outputs":[null]})";
+  BOOST_TEST(contains(load_with("", hidden, ScalarType::kUnknown), "output 'y' is no argument of the program, and"));
+  BOOST_TEST(load_with("", hidden, ScalarType::kFloat16) == "");
+  BOOST_TEST(load_with("float32", hidden, ScalarType::kUnknown) == "");
+  BOOST_TEST(load_with("", "", ScalarType::kUnknown) == "");
+  fake_log() = {};
 }
 
 BOOST_AUTO_TEST_SUITE_END()

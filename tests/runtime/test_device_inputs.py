@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ctypes
 from typing import Any
 
 import numpy as np
@@ -55,6 +56,17 @@ def test_array_with_gaps_or_in_another_order_is_refused(strides: tuple[int, ...]
     assert_works(module, cuda)
 
 
+# Row-major is what wraps around to these strides.
+@pytest.mark.parametrize(("shape", "strides"), [((2, 2**62), (0, 4)), ((2, 2**61, 2), (16, 8, 4))])
+def test_array_larger_than_any_memory_is_refused(
+    shape: tuple[int, ...], strides: tuple[int, ...], cuda: FakeCuda, load: Load
+) -> None:
+    module, _ = load(doubled())
+    with pytest.raises(ValueError, match="input 0: got a device array with gaps or in another order"):
+        module.forward(like(cuda.array(VALUES), shape=shape, strides=strides))
+    assert_works(module, cuda)
+
+
 @pytest.mark.parametrize(("size", "strides"), [(2, (16, 4)), (1, (999, 4)), (2, None)])
 def test_array_may_say_that_it_is_row_major(
     size: int, strides: tuple[int, ...] | None, cuda: FakeCuda, load: Load
@@ -66,7 +78,8 @@ def test_array_may_say_that_it_is_row_major(
 @pytest.mark.parametrize(
     "changes",
     [
-        {"typestr": "<c8"}, {"typestr": ">f4"}, {"typestr": 4}, {"data": None}, {"data": ()}, {"shape": None},
+        {"typestr": "<c8"}, {"typestr": ">f4"}, {"typestr": ""}, {"typestr": "f"}, {"typestr": 4},
+        {"data": None}, {"data": ()}, {"shape": None},
         {"shape": (-2, 4)}, {"shape": (2, "4")}, {"strides": (16,)}, {"strides": (64, 16, 4)}, {"strides": 4},
     ],
     ids=str,
@@ -131,6 +144,30 @@ def test_dlpack_array_of_another_device_is_refused(cuda: FakeCuda, load: Load) -
     (output,) = module.forward(cuda.array(VALUES))
     with pytest.raises(ValueError, match="got a tensor on CUDA device 1, allowed a contiguous one on CUDA device 0"):
         module.forward(OnDevice(output, 1))
+    assert_works(module, cuda)
+
+
+class Reshaped:
+    """A DLPack array in other words: row-major, of another shape."""
+
+    def __init__(self, array: Any, shape: tuple[int, ...]) -> None:
+        self._capsule, self._shape = array.__dlpack__(), (ctypes.c_int64 * len(shape))(*shape)
+        tensor = in_capsule(self._capsule)
+        tensor.rank, tensor.shape, tensor.strides = len(shape), self._shape, None
+
+    def __dlpack__(self, **options: Any) -> Any:
+        return self._capsule
+
+    def __dlpack_device__(self) -> tuple[int, int]:
+        return 2, 0
+
+
+@pytest.mark.parametrize("shape", [(), (8,), (2, 4, 1), (*[1] * 60, 2, 4)], ids=len)
+def test_dlpack_array_of_another_rank_is_refused(shape: tuple[int, ...], cuda: FakeCuda, load: Load) -> None:
+    module, _ = load(doubled())
+    (output,) = module.forward(cuda.array(VALUES))
+    with pytest.raises(ValueError, match=rf"input 0: got rank {len(shape)} \(.*\), allowed rank 2"):
+        module.forward(Reshaped(output, shape))
     assert_works(module, cuda)
 
 

@@ -7,11 +7,11 @@
 
 #include <algorithm>
 #include <cstring>
-#include <new>
 #include <string>
 #include <utility>
 
 #include "core/digest.h"
+#include "core/memory.h"
 #include "engines/cpu/cpu_context.h"
 #include "engines/cpu/planned_memory.h"
 
@@ -26,10 +26,7 @@ using executorch::runtime::Program;
 // What BufferDataLoader asks of its buffer.
 constexpr std::size_t kProgramAlignment = 16;
 
-struct AlignedDelete {
-  void operator()(std::uint8_t* bytes) const { ::operator delete[](bytes, std::align_val_t{kProgramAlignment}); }
-};
-using AlignedBytes = std::unique_ptr<std::uint8_t[], AlignedDelete>;
+using ProgramBytes = AlignedBytes<kProgramAlignment>;
 
 // Half a millisecond. ExecuTorch's check of a program's tables lets through what crashes later; in a larger engine
 // nearly all bytes are weights.
@@ -74,7 +71,7 @@ Status check_binding(const std::string& method, const char* side, std::size_t in
 class CpuEngine final : public Engine {
  public:
   // `copy` holds the program when the source was not aligned.
-  CpuEngine(const void* data, std::size_t size, AlignedBytes copy, const EngineMetadata& metadata)
+  CpuEngine(const void* data, std::size_t size, ProgramBytes copy, const EngineMetadata& metadata)
       : copy_(std::move(copy)), loader_(data, size), metadata_(metadata) {}
 
   Status load() {
@@ -133,7 +130,7 @@ class CpuEngine final : public Engine {
     return {};
   }
 
-  AlignedBytes copy_;
+  ProgramBytes copy_;
   BufferDataLoader loader_;
   EngineMetadata metadata_;
   std::unique_ptr<Program> program_;
@@ -157,13 +154,12 @@ Result<std::unique_ptr<Engine>> load_cpu_engine(const EngineSource& source) {
   }
   executorch::runtime::runtime_init();
   const void* data = source.data;
-  AlignedBytes copy;
+  ProgramBytes copy;
   if (reinterpret_cast<std::uintptr_t>(data) % kProgramAlignment != 0) {
-    void* aligned = ::operator new[](source.size, std::align_val_t{kProgramAlignment}, std::nothrow);
-    if (aligned == nullptr) {
+    copy = aligned_bytes<kProgramAlignment>(source.size);
+    if (!copy) {
       return Status(StatusCode::kOutOfMemory, "no memory for an engine of " + std::to_string(source.size) + " bytes");
     }
-    copy.reset(static_cast<std::uint8_t*>(aligned));
     std::memcpy(copy.get(), data, source.size);
     data = copy.get();
   }

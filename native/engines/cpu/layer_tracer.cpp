@@ -9,22 +9,11 @@ namespace {
 
 using executorch::runtime::ChainID;
 using executorch::runtime::DebugHandle;
-using executorch::runtime::DelegateDebugIdType;
 using executorch::runtime::DelegateDebugIntId;
-using executorch::runtime::EventTracerEntry;
-using executorch::runtime::Result;
 
 // ExecuTorch's codegen wraps every kernel in an event of this name; the events around it only repeat its time.
 constexpr char kKernelPrefix[] = "native_call_";
 constexpr std::size_t kKernelPrefixSize = sizeof(kKernelPrefix) - 1;
-constexpr std::int64_t kIgnored = -1;
-
-EventTracerEntry entry_of(std::int64_t id) {
-  EventTracerEntry entry{};
-  entry.event_id = id;
-  entry.delegate_event_id_type = DelegateDebugIdType::kNone;
-  return entry;
-}
 
 // A delegate's event has a name or a number.
 std::string delegate_event_name(const char* name, DelegateDebugIntId index) {
@@ -33,7 +22,7 @@ std::string delegate_event_name(const char* name, DelegateDebugIntId index) {
 
 }  // namespace
 
-EventTracerEntry LayerTracer::open(std::string name) {
+SilentTracer::Entry LayerTracer::open(std::string name) {
   records_->push_back({std::move(name), et_pal_current_ticks(), 0, Clock::kHost, instruction()});
   return entry_of(static_cast<std::int64_t>(records_->size()) - 1);
 }
@@ -41,26 +30,26 @@ EventTracerEntry LayerTracer::open(std::string name) {
 // ExecuTorch sets the instruction it runs as the tracer's debug handle.
 std::int32_t LayerTracer::instruction() { return static_cast<std::int32_t>(current_debug_handle()); }
 
-void LayerTracer::close(const EventTracerEntry& entry) {
-  if (records_ != nullptr && entry.event_id != kIgnored) {
+void LayerTracer::close(const Entry& entry) {
+  if (records_ != nullptr && entry.event_id != kNotTaken) {
     (*records_)[static_cast<std::size_t>(entry.event_id)].end = et_pal_current_ticks();
   }
 }
 
-EventTracerEntry LayerTracer::start_profiling(const char* name, ChainID, DebugHandle) {
+SilentTracer::Entry LayerTracer::start_profiling(const char* name, ChainID, DebugHandle) {
   if (records_ == nullptr || std::strncmp(name, kKernelPrefix, kKernelPrefixSize) != 0) {
-    return entry_of(kIgnored);
+    return entry_of(kNotTaken);
   }
   return open(name + kKernelPrefixSize);
 }
 
-void LayerTracer::end_profiling(EventTracerEntry entry) { close(entry); }
+void LayerTracer::end_profiling(Entry entry) { close(entry); }
 
-EventTracerEntry LayerTracer::start_profiling_delegate(const char* name, DelegateDebugIntId index) {
-  return records_ == nullptr ? entry_of(kIgnored) : open(delegate_event_name(name, index));
+SilentTracer::Entry LayerTracer::start_profiling_delegate(const char* name, DelegateDebugIntId index) {
+  return records_ == nullptr ? entry_of(kNotTaken) : open(delegate_event_name(name, index));
 }
 
-void LayerTracer::end_profiling_delegate(EventTracerEntry entry, const void*, std::size_t) { close(entry); }
+void LayerTracer::end_profiling_delegate(Entry entry, const void*, std::size_t) { close(entry); }
 
 void LayerTracer::log_profiling_delegate(const char* name, DelegateDebugIntId index, et_timestamp_t start,
                                          et_timestamp_t end, const void*, std::size_t) {
@@ -68,29 +57,5 @@ void LayerTracer::log_profiling_delegate(const char* name, DelegateDebugIntId in
     records_->push_back({delegate_event_name(name, index), start, end, Clock::kHost, instruction()});
   }
 }
-
-void LayerTracer::create_event_block(const char*) {}
-void LayerTracer::track_allocation(executorch::runtime::AllocatorID, std::size_t) {}
-executorch::runtime::AllocatorID LayerTracer::track_allocator(const char*) { return 0; }
-Result<bool> LayerTracer::log_evalue(const executorch::runtime::EValue&, executorch::runtime::LoggedEValueType) {
-  return false;
-}
-Result<bool> LayerTracer::log_intermediate_output_delegate(const char*, DelegateDebugIntId,
-                                                           const executorch::aten::Tensor&) {
-  return false;
-}
-Result<bool> LayerTracer::log_intermediate_output_delegate(const char*, DelegateDebugIntId, const TensorList) {
-  return false;
-}
-Result<bool> LayerTracer::log_intermediate_output_delegate(const char*, DelegateDebugIntId, const int&) {
-  return false;
-}
-Result<bool> LayerTracer::log_intermediate_output_delegate(const char*, DelegateDebugIntId, const bool&) {
-  return false;
-}
-Result<bool> LayerTracer::log_intermediate_output_delegate(const char*, DelegateDebugIntId, const double&) {
-  return false;
-}
-void LayerTracer::set_delegation_intermediate_output_filter(executorch::runtime::EventTracerFilterBase*) {}
 
 }  // namespace executorch_tensorrt

@@ -4,12 +4,13 @@
 
 #include <executorch/runtime/executor/method_meta.h>
 
+#include <algorithm>
 #include <cstdint>
-#include <memory>
-#include <new>
 #include <string>
+#include <utility>
 #include <vector>
 
+#include "core/memory.h"
 #include "core/status.h"
 
 namespace executorch_tensorrt {
@@ -36,11 +37,11 @@ class PlannedMemory {
     arenas_.reserve(sizes_.size());
     spans_.reserve(sizes_.size());  // nothing below throws, so that both stay of one length
     for (std::size_t id = arenas_.size(); id < sizes_.size(); ++id) {
-      void* arena = ::operator new[](sizes_[id], kAlignment, std::nothrow);
-      if (arena == nullptr) {
+      AlignedBytes<kAlignment> arena = aligned_bytes<kAlignment>(sizes_[id]);
+      if (!arena) {
         return {StatusCode::kOutOfMemory, "no memory for activations of " + std::to_string(sizes_[id]) + " bytes"};
       }
-      arenas_.emplace_back(static_cast<std::uint8_t*>(arena));
+      arenas_.push_back(std::move(arena));
       spans_.push_back({arenas_.back().get(), sizes_[id]});
     }
     return {};
@@ -49,13 +50,10 @@ class PlannedMemory {
   executorch::runtime::Span<executorch::runtime::Span<std::uint8_t>> arenas() { return {spans_.data(), spans_.size()}; }
 
  private:
-  static constexpr std::align_val_t kAlignment{64};  // a cache line; ExecuTorch asks for 16
-  struct Delete {
-    void operator()(std::uint8_t* bytes) const { ::operator delete[](bytes, kAlignment); }
-  };
+  static constexpr std::size_t kAlignment = 64;  // a cache line; ExecuTorch asks for 16
 
   std::vector<std::size_t> sizes_;
-  std::vector<std::unique_ptr<std::uint8_t[], Delete>> arenas_;
+  std::vector<AlignedBytes<kAlignment>> arenas_;
   std::vector<executorch::runtime::Span<std::uint8_t>> spans_;
 };
 

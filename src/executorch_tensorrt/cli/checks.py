@@ -30,25 +30,33 @@ def examine() -> dict[str, Any]:
         "machine": describe_machine(),
         "cuda": _cuda(),
         "libraries": [_library(name, files) for name, files in _LIBRARIES],
-        "backend_registered": _native.backend_is_registered(),
+        "backend_registered": not _native.backend_problem(),
+        "backend_problem": _native.backend_problem(),
         "engines": _engines(),
         "tracing_compiled_in": _native.tracing_compiled_in(),
     }
 
 
 def runnable_kinds() -> set[str]:
-    """The engine kinds that run on this machine: all but "cpu" work on a GPU."""
+    """The engine kinds that run on this machine and in this process: all but "cpu" work on a GPU."""
+    if _native.backend_problem():
+        return set()
     kinds = set(_native.engine_runtimes())
     return kinds if _native.device_memory_available() else kinds & {"cpu"}
 
 
 def _engines() -> list[dict[str, Any]]:
     installed, runs = set(_native.engine_runtimes()), runnable_kinds()
-    reasons = {True: "it is installed, but CUDA can't be used here", False: "no runtime for it is loaded"}
     return [
-        {"kind": kind, "runs": kind in runs, "reason": "" if kind in runs else reasons[kind in installed]}
+        {"kind": kind, "runs": kind in runs, "reason": "" if kind in runs else _reason(kind in installed)}
         for kind in sorted({*_KINDS, *installed})
     ]
+
+
+def _reason(installed: bool) -> str:
+    if _native.backend_problem():
+        return "the backend is another library's in this process"
+    return "it is installed, but CUDA can't be used here" if installed else "no runtime for it is loaded"
 
 
 def _version(package: str) -> str | None:

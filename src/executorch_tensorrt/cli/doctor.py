@@ -43,7 +43,10 @@ def _show(report: dict[str, Any]) -> None:
     console.print()
     console.print(table("CUDA and TensorRT", ("", "found"), rows))
     rows = [
-        ("TensorRTBackend", "registered" if report["backend_registered"] else "not registered"),
+        (
+            "TensorRTBackend",
+            "registered" if not report["backend_problem"] else f"not registered: {report['backend_problem']}",
+        ),
         *(
             (f"engine kind {item['kind']}", "runs here" if item["runs"] else f"does not run: {item['reason']}")
             for item in report["engines"]

@@ -9,7 +9,7 @@ from pathlib import Path
 from statistics import median
 from typing import Any
 
-_PREFIX = "torchtrt."
+from executorch_tensorrt.events import EVENT_PREFIX
 
 
 def phase_times(etdump: Path, etrecord: Path) -> dict[str, list[float]]:
@@ -28,10 +28,10 @@ def phase_times(etdump: Path, etrecord: Path) -> dict[str, list[float]]:
     times: dict[str, list[float]] = {}
     for block in inspector.event_blocks:
         for event in block.events:
-            if event.name.startswith(_PREFIX) and event.perf_data is not None:
+            if event.name.startswith(EVENT_PREFIX) and event.perf_data is not None:
                 if not event.op_types:
                     raise RuntimeError(f"event '{event.name}' is tied to no operator of '{etrecord}'")
-                times.setdefault(event.name.removeprefix(_PREFIX), []).extend(event.perf_data.raw)
+                times.setdefault(event.name.removeprefix(EVENT_PREFIX), []).extend(event.perf_data.raw)
     return times
 
 

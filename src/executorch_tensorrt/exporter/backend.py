@@ -25,6 +25,7 @@ from executorch_tensorrt.engines.builder import (
     EnginesMissingError,
     OperatorsRefusedError,
 )
+from executorch_tensorrt.events import EVENTS
 from executorch_tensorrt.exporter.boundary import check_bounds, check_partitions
 from executorch_tensorrt.exporter.partition import Partition, range_fields
 from executorch_tensorrt.exporter.torch_tensorrt.blob import built_engine, magic_of, metadata_of, record_of
@@ -34,16 +35,6 @@ from executorch_tensorrt.graphs.shapes import describe_shapes, tensor_exprs
 from executorch_tensorrt.graphs.sources import handles_of, operator_counts, sources_of
 
 _log = logging.getLogger(__name__)
-
-EVENTS = (
-    "torchtrt.delegate",
-    "torchtrt.input_binding",
-    "torchtrt.shape_inference",
-    "torchtrt.output_binding",
-    "torchtrt.enqueue_host",
-    "torchtrt.output_staging",
-    "torchtrt.synchronize",
-)
 
 
 @final

@@ -9,16 +9,15 @@ from functools import lru_cache
 from typing import Any, cast
 
 from executorch_tensorrt import program as pte
+from executorch_tensorrt.events import DELEGATE_EVENT, EVENT_PREFIX
 from executorch_tensorrt.profiling.bulk import without_garbage_collection
 from executorch_tensorrt.profiling.etdump import Block, TracedEvent
 from executorch_tensorrt.profiling.session import Delegate, Engine, Event, EventKind, Run, Source
 from executorch_tensorrt.program.blobs import read_engine
 
 METHOD_EVENT = "Method::execute"
-DELEGATE_EVENT = "torchtrt.delegate"
 EXECUTE_BLOCK = "Execute"
 
-_PREFIX = "torchtrt."
 _KINDS: Mapping[str, EventKind] = {METHOD_EVENT: "method", "DELEGATE_CALL": "call", "OPERATOR_CALL": "operator"}
 
 
@@ -80,7 +79,7 @@ def check_places(blocks: Sequence[Block], delegates: Sequence[Delegate]) -> None
 
 def _engine_of(event: TracedEvent) -> str:
     """The engine that a delegate's event names; empty for other events."""
-    if event.delegate_id != "torchtrt.delegate":
+    if event.delegate_id != DELEGATE_EVENT:
         return ""
     try:
         said: object = json.loads(event.metadata)
@@ -165,7 +164,7 @@ def _kind(event: TracedEvent, backends: Mapping[int, str]) -> EventKind:
         return _KINDS.get(event.name, "other")
     if event.delegate_id == DELEGATE_EVENT:
         return "delegate"
-    if str(event.delegate_id).startswith(_PREFIX):
+    if str(event.delegate_id).startswith(EVENT_PREFIX):
         return "phase"
     return "layer" if backends.get(event.instruction) == pte.BACKEND_ID else "other"
 

@@ -10,7 +10,8 @@ from datetime import datetime, timezone
 from pathlib import Path
 from typing import Any, cast
 
-from executorch_tensorrt.profiling.join import DELEGATE_EVENT, METHOD_EVENT
+from executorch_tensorrt.events import DELEGATE_EVENT
+from executorch_tensorrt.profiling.join import METHOD_EVENT
 from executorch_tensorrt.profiling.machine import describe_machine, describe_versions
 from executorch_tensorrt.profiling.session import Delegate, Engine, Event, Run, Session
 from executorch_tensorrt.program import BACKEND_ID

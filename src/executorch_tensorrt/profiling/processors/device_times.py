@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
+from executorch_tensorrt.events import ENQUEUE
 from executorch_tensorrt.profiling.processors.times import Times
 from executorch_tensorrt.profiling.session import Delegate, Event, Session
 
@@ -36,7 +37,7 @@ def device_times(session: Session) -> list[DeviceTime]:
     """Every delegate whose device was timed, in order of methods and instructions, by optimization profile."""
     seen: dict[tuple[str, int, int], _Calls] = {}
     for run in session.runs:
-        enqueue = {event.instruction: event for event in run.events if event.name == "torchtrt.enqueue_host"}
+        enqueue = {event.instruction: event for event in run.events if event.name == ENQUEUE}
         for event in run.events:
             if event.kind == "delegate":
                 profile = run.profiles.get(str(event.instruction), 0)

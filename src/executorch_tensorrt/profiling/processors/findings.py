@@ -6,6 +6,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Literal
 
+from executorch_tensorrt.events import INPUT_BINDING, OUTPUT_STAGING, SYNCHRONIZE
 from executorch_tensorrt.profiling.processors.device_times import DeviceTime, device_times
 from executorch_tensorrt.profiling.processors.gaps import Gap, gaps
 from executorch_tensorrt.profiling.processors.layers import Layer, layers
@@ -114,9 +115,9 @@ def _within_delegates(known: _Known) -> Iterator[Finding]:
     for item in known.phases:
         shares = {phase.name: known.share(item.delegate.method, phase.time.total_us) for phase in item.phases}
         if item.staged_bytes:
-            share = sum(shares.get(f"torchtrt.{name}", 0.0) for name in ("input_binding", "output_staging"))
+            share = sum(shares.get(name, 0.0) for name in (INPUT_BINDING, OUTPUT_STAGING))
             yield _staged_copies(item, share)
-        waits = next((phase for phase in item.phases if phase.name == "torchtrt.synchronize"), None)
+        waits = next((phase for phase in item.phases if phase.name == SYNCHRONIZE), None)
         if waits and waits.share >= _SYNCHRONISATION:
             yield Finding(
                 "synchronisation",
@@ -127,7 +128,7 @@ def _within_delegates(known: _Known) -> Iterator[Finding]:
                 "the engine's work, seen from the host; the host could do other work in it.",
                 "Give inputs and outputs on the device and a stream, so that the call returns once its work is queued; "
                 "else look at the layers to make the work itself shorter.",
-                shares["torchtrt.synchronize"],
+                shares[SYNCHRONIZE],
             )
 
 

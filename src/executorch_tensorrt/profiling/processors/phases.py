@@ -5,18 +5,26 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from statistics import median
 
+from executorch_tensorrt.events import (
+    ENQUEUE,
+    INPUT_BINDING,
+    OUTPUT_BINDING,
+    OUTPUT_STAGING,
+    PHASES,
+    SHAPE_INFERENCE,
+    SYNCHRONIZE,
+)
 from executorch_tensorrt.profiling.processors.times import Times, share_of
 from executorch_tensorrt.profiling.session import Delegate, Session
 
 _LABELS = {
-    "torchtrt.input_binding": "input binding",
-    "torchtrt.shape_inference": "shape inference",
-    "torchtrt.output_binding": "output binding",
-    "torchtrt.enqueue_host": "enqueue, host",
-    "torchtrt.output_staging": "output staging",
-    "torchtrt.synchronize": "synchronisation",
+    INPUT_BINDING: "input binding",
+    SHAPE_INFERENCE: "shape inference",
+    OUTPUT_BINDING: "output binding",
+    ENQUEUE: "enqueue, host",
+    OUTPUT_STAGING: "output staging",
+    SYNCHRONIZE: "synchronisation",
 }
-_ORDER = tuple(_LABELS)
 
 
 @dataclass(frozen=True)
@@ -89,7 +97,7 @@ class _Calls:
 
 def _described(delegate: Delegate, calls: _Calls) -> DelegatePhases:
     whole = Times.of(calls.whole)
-    order = [*(name for name in _ORDER if name in calls.phases), *(name for name in calls.phases if name not in _ORDER)]
+    order = [*(name for name in PHASES if name in calls.phases), *(name for name in calls.phases if name not in PHASES)]
     found = [(name, _LABELS.get(name, name), Times.of(calls.phases[name])) for name in order]
     if found:
         found.append(("", "outside phases", Times.of(calls.outside)))

@@ -12,6 +12,7 @@ from typing import Any, Generic, TypeVar, get_args
 
 from markupsafe import Markup
 
+from executorch_tensorrt.events import EVENT_PREFIX, PHASES
 from executorch_tensorrt.profiling.processors.timeline import Lane, RunGroup, Span, SpanKind, Timeline, Timelines
 from executorch_tensorrt.profiling.processors.times import Times
 from executorch_tensorrt.profiling.renderers.page_format import duration, shown
@@ -21,7 +22,6 @@ from executorch_tensorrt.words import shapes_text
 
 MAX_COLOURS = 7
 MAX_DOTS = 400
-PHASES = ("input_binding", "shape_inference", "output_binding", "enqueue_host", "output_staging", "synchronize")
 
 _LANES: tuple[str, ...] = get_args(Lane)
 _SCRIPT_ESCAPES = str.maketrans({"<": "\\u003c", ">": "\\u003e", "&": "\\u0026"})
@@ -83,9 +83,8 @@ def layer_kind(name: str, sources: Sequence[Source]) -> str:
 
 def phase_style(name: str) -> str:
     """The style of a phase, by its name as traced; "outside" for what lies in none."""
-    short = name.removeprefix("torchtrt.")
-    if short in PHASES:
-        return short.replace("_", "-")
+    if name in PHASES:
+        return name.removeprefix(EVENT_PREFIX).replace("_", "-")
     return "phase-rest" if name else "outside"
 
 
