@@ -137,7 +137,7 @@ Status EngineCalls::run(EngineCall& call) {
 Status EngineCalls::run_phases(EngineCall& call) {
   const TraceTarget trace = call.at(ProfileLevel::kPhases);
   {
-    EventScope event(trace, "torchtrt.input_binding");
+    EventScope event(trace, kInputBindingEvent);
     if (Status status = select(call); !status.ok()) {
       return status;
     }
@@ -149,31 +149,31 @@ Status EngineCalls::run_phases(EngineCall& call) {
     }
   }
   {
-    EventScope event(trace, "torchtrt.shape_inference");
+    EventScope event(trace, kShapeInferenceEvent);
     if (Status status = infer_output_shapes(call); !status.ok()) {
       return status;
     }
   }
   {
-    EventScope event(trace, "torchtrt.output_binding");
+    EventScope event(trace, kOutputBindingEvent);
     if (Status status = bind_outputs(call); !status.ok()) {
       return status;
     }
   }
   {
-    EventScope event(trace, "torchtrt.enqueue_host");
+    EventScope event(trace, kEnqueueEvent);
     if (Status status = enqueue(call); !status.ok()) {
       return status;
     }
   }
   // The Inspector splits runs whose events differ, so both are there when nothing is staged or waited for.
   {
-    EventScope event(trace, "torchtrt.output_staging");
+    EventScope event(trace, kOutputStagingEvent);
     if (Status status = call.io.bring_back(call.device); !status.ok()) {
       return status;
     }
   }
-  EventScope event(trace, "torchtrt.synchronize");
+  EventScope event(trace, kSynchronizeEvent);
   if (!call.device) {
     return {};
   }

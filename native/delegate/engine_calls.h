@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "core/blob.h"
+#include "core/event_names.h"
 #include "core/metadata.h"
 #include "core/profiling_settings.h"
 #include "core/selection.h"

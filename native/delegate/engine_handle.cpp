@@ -187,7 +187,7 @@ Status EngineHandle::execute(CallIo::Args args, EventTracer* tracer) {
       profiling_.level, {tracer, sidecar_ ? &record : nullptr}, current_request(), stream, {calls_.io(), args}};
   Status status;
   {
-    EventScope event(call.at(ProfileLevel::kDelegate), "torchtrt.delegate");
+    EventScope event(call.at(ProfileLevel::kDelegate), kDelegateEvent);
     status = calls_.run(call);
     if (event.has_tracer()) {
       event.set_metadata(describe(call));

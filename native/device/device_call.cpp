@@ -4,6 +4,7 @@
 #include <cstring>
 #include <limits>
 
+#include "core/text.h"
 #include "device/caller_stream.h"
 
 namespace executorch_tensorrt {
@@ -19,7 +20,7 @@ constexpr std::size_t kMostPinned = 1u << 20;
 constexpr std::size_t kWide = sizeof(std::int64_t);
 constexpr std::size_t kNarrow = sizeof(std::int32_t);
 
-std::string quoted(const char* side, const std::string& name) { return std::string(side) + " '" + name + "'"; }
+std::string label(const char* side, const std::string& name) { return std::string(side) + " " + quoted(name); }
 
 }  // namespace
 
@@ -111,15 +112,15 @@ DeviceCall::DeviceCall(DeviceCall&& other) noexcept
 Result<MemoryPlace> DeviceCall::find(const char* side, const std::string& name, const CallerMemory& memory) const {
   Result<MemoryPlace> place = place_of(cuda_, memory.data);
   if (!place.ok()) {
-    return Status(place.status().code(), quoted(side, name) + ": " + place.status().message());
+    return Status(place.status().code(), label(side, name) + ": " + place.status().message());
   }
   const int device = work_->device();
   if (place->type == kDevice && place->device != device) {
-    return invalid_argument(quoted(side, name) + " lies on another device: got " + std::to_string(place->device) +
+    return invalid_argument(label(side, name) + " lies on another device: got " + std::to_string(place->device) +
                             ", allowed " + std::to_string(device) + "; copy it there");
   }
   if (!place->is_on_device() && memory.on_device) {
-    return invalid_argument(quoted(side, name) + " is planned on CUDA device " + std::to_string(device) +
+    return invalid_argument(label(side, name) + " is planned on CUDA device " + std::to_string(device) +
                             ", and its memory lies on the host: give device memory, or export without "
                             "skipping the copies at the method's border");
   }
@@ -128,8 +129,8 @@ Result<MemoryPlace> DeviceCall::find(const char* side, const std::string& name, 
 
 Status DeviceCall::stage(Place& place, std::size_t nbytes, const std::string& name) {
   if (stream_.is_captured) {
-    return invalid_argument("the caller's stream is being captured into a CUDA graph: got '" + name +
-                            "', which the engine has a copy of, allowed inputs and outputs in device memory, of types "
+    return invalid_argument("the caller's stream is being captured into a CUDA graph: got " + quoted(name) +
+                            ", which the engine has a copy of, allowed inputs and outputs in device memory, of types "
                             "that the engine has, that are not empty; give such ones, or end the capture");
   }
   nbytes = std::max(nbytes, kSmallest);
@@ -197,7 +198,7 @@ Status DeviceCall::narrow_input(Place& place, const std::string& name, const Cal
   place.narrowed.resize(count);
   for (std::size_t k = 0; k < count; ++k) {
     if (wide[k] < std::numeric_limits<std::int32_t>::min() || wide[k] > std::numeric_limits<std::int32_t>::max()) {
-      return invalid_argument(quoted("input", name) + " element " + std::to_string(k) + ": got " +
+      return invalid_argument(label("input", name) + " element " + std::to_string(k) + ": got " +
                               std::to_string(wide[k]) +
                               ", allowed are numbers of 32 bits, since this TensorRT has no int64");
     }

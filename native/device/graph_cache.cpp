@@ -1,8 +1,9 @@
 #include "device/graph_cache.h"
 
 #include <algorithm>
-#include <exception>
 #include <utility>
+
+#include "core/exceptions.h"
 
 namespace executorch_tensorrt {
 namespace {
@@ -12,17 +13,6 @@ constexpr unsigned kNonBlocking = 1;
 constexpr int kFewAddresses = 4;
 // Other threads may go on allocating memory meanwhile.
 constexpr int kThreadLocal = 1;
-
-template <typename Function>
-Status without_exceptions(Function&& function) {
-  try {
-    return function();
-  } catch (const std::exception& error) {
-    return {StatusCode::kInternal, error.what()};
-  } catch (...) {
-    return {StatusCode::kInternal, "unknown exception"};
-  }
-}
 
 }  // namespace
 
