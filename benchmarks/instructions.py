@@ -1,8 +1,10 @@
 """Instructions of one delegate call: what this project's library executes itself, counted by Valgrind's Callgrind.
 
 Unlike times, they do not depend on what else the machine does: runs of one build agree to the last digit. What the
-call spends elsewhere (ExecuTorch, its kernels, the C library) is not counted. `make performance` writes the record
-that tests/performance holds the library to; --functions shows where the instructions go.
+call spends elsewhere (ExecuTorch, its kernels, the C library) is not counted. Allocations are those of the library
+itself and those that the C++ library makes for it. Calls on a device run over the tests' fake engine and fake CUDA.
+`make performance` writes the record that tests/performance holds the library to; --functions shows where the
+instructions go.
 """
 
 from __future__ import annotations
@@ -17,13 +19,14 @@ import tempfile
 from collections import defaultdict
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from functools import cache
 from pathlib import Path
 
 from timing import REPOSITORY, options, report
 
 RECORD = REPOSITORY / "benchmarks" / "results" / "instructions.json"
 TOLERANCE = 0.02  # one build always gives the same; this is for changes that mean nothing
-_LIBRARY = "libexecutorch_tensorrt.so"
+_LIBRARY, _CPP_LIBRARY = "libexecutorch_tensorrt.so", "/libstdc++.so"
 _ROWS = 6  # both profiles take them
 _CALLGRIND = (
     "--tool=callgrind",
@@ -50,21 +53,28 @@ def missing_tool() -> str:
 
 
 def measure(build: Path) -> tuple[str, dict[str, Counts]]:
-    """The compiler's version, and the counts of every "level request"; `build` has the microbenchmark."""
-    program = build / "benchmarks" / "native" / "etrt_microbench"
+    """The compiler's version, and the counts of every "level request" and kind of call on a device.
+
+    `build` has the programs that are counted.
+    """
+    programs = build / "benchmarks" / "native"
     with tempfile.TemporaryDirectory() as folder:
-        model, counts = Path(folder) / "tiny.pte", Path(folder) / "counts"
+        model = Path(folder) / "tiny.pte"
         _write_model(model)
-        command = ["valgrind", "-q", *_CALLGRIND, f"--callgrind-out-file={counts}"]
-        result = subprocess.run(
-            [*command, program, "instructions", model, str(_ROWS)], check=True, capture_output=True, text=True
-        )
-        told = json.loads(result.stdout)
-        parts = {
+        compiler, parts = _count(programs / "etrt_microbench", "instructions", str(model), str(_ROWS))
+        _, on_device = _count(programs / "etrt_device_calls")
+    return compiler, parts | on_device
+
+
+def _count(program: Path, *arguments: str) -> tuple[str, dict[str, Counts]]:
+    with tempfile.TemporaryDirectory() as folder:
+        counts = Path(folder) / "counts"
+        command = ["valgrind", "-q", *_CALLGRIND, f"--callgrind-out-file={counts}", str(program), *arguments]
+        told = json.loads(subprocess.run(command, check=True, capture_output=True, text=True).stdout)
+        return told["compiler"], {
             " ".join(part): read_part(Path(f"{counts}.{index}"), told["calls"])
             for index, part in enumerate(told["parts"], 1)
         }
-    return told["compiler"], parts
 
 
 def _write_model(path: Path) -> None:
@@ -82,35 +92,68 @@ def _write_model(path: Path) -> None:
 def read_part(part: Path, calls: int) -> Counts:
     """A file of Callgrind's: costs of lines, each of the function named last; a cost after calls= is the callee's."""
     counts = Counts()
-    names = {"ob": "", "fn": "", "cfn": ""}
+    names = {"ob": "", "fn": "", "cob": "", "cfn": ""}
     called = 0
+    edges: list[_Calls] = []
     for line in part.read_text().splitlines():
         key, _, value = line.partition("=")
         if key in names:
             names[key] = value
         elif key == "calls":
             called = int(value.split()[0])
+            # Without cob=, the callee is in the caller's object.
+            edges.append(_Calls(names["ob"], names["fn"], names["cob"] or names["ob"], names["cfn"], called))
+            names["cob"] = ""
         elif re.fullmatch(r"\d+ \d+", line):
             if names["ob"].endswith(_LIBRARY):
-                _add(counts, names, int(line.split()[1]) / calls, called / calls)
+                _add(counts, names, int(line.split()[1]) / calls, called)
             called = 0
+    counts.allocations = _allocations(edges) / calls
     return counts
 
 
-def _add(counts: Counts, names: dict[str, str], cost: float, called: float) -> None:
+def _add(counts: Counts, names: dict[str, str], cost: float, called: int) -> None:
     counts.inclusive[names["fn"]] += cost
     if not called:
         counts.itself[names["fn"]] += cost
         counts.instructions += cost
-    elif names["cfn"].startswith("operator new"):
-        counts.allocations += called
+
+
+@dataclass(frozen=True)
+class _Calls:
+    caller_object: str
+    caller: str
+    callee_object: str
+    callee: str
+    count: int
+
+
+def _allocations(edges: list[_Calls]) -> float:
+    """By the library itself, and by functions of the C++ library, shared out among all who call those."""
+    of_library = [edge for edge in edges if edge.caller_object.endswith(_LIBRARY)]
+    inside = [edge for edge in edges if _CPP_LIBRARY in edge.caller_object]
+
+    @cache
+    def of_each_call(function: str) -> float:
+        if function.startswith("operator new"):
+            return 1
+        calls = sum(edge.count for edge in edges if edge.callee == function)
+        made = sum(edge.count * of_each_call(edge.callee) for edge in inside if edge.caller == function)
+        return made / calls
+
+    return sum(
+        edge.count * of_each_call(edge.callee)
+        for edge in of_library
+        if _CPP_LIBRARY in edge.callee_object or edge.callee.startswith("operator new")
+    )
 
 
 def figures(parts: dict[str, Counts]) -> dict[str, int]:
     """What is kept."""
     kept = {name: round(counts.instructions) for name, counts in parts.items()}
     allocations = {f"{name} allocations": round(counts.allocations) for name, counts in parts.items()}
-    return kept | {name: count for name, count in allocations.items() if name.endswith("default allocations")}
+    same = (" pinned allocations", " auto allocations")  # as the default request
+    return kept | {name: count for name, count in allocations.items() if not name.endswith(same)}
 
 
 def changes(recorded: Mapping[str, int], measured: Mapping[str, int]) -> list[str]:
@@ -147,7 +190,7 @@ if __name__ == "__main__":
         sys.exit()
     report(
         "instructions",
-        "Instructions of one delegate call in this project's own library, by profiling level and request.",
+        "Instructions of a delegate call in this project's own library, by level and request, and on a device.",
         figures(parts),
         arguments,
         machine={"compiler": compiler},

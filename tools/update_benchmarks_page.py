@@ -45,6 +45,8 @@ NOTES = {
     "`caller`: the program owns the cache, and it is updated in place; `caller copied`: as ExecuTorch plans it. "
     "`methods`: two methods with an engine each; `methods one engine`: two methods that share one.",
     "gpu/graph_replay": "`moving`: the arrays are at new addresses in every call.",
+    "gpu/host_arrays": "`pageable`: straight from and to the arrays; `staged`: through pinned memory; "
+    "`program pinned`: the caller's input is pinned; `callers pinned`: by hand, with pinned input and output.",
     "gpu/resident": "`resident`: device arrays; `staged`: host arrays.",
 }
 
@@ -77,6 +79,7 @@ AIMS: dict[str, dict[str, tuple[str, str]]] = {
         "replay_first_host_us": ("aim_host_us", AT_MOST),
         "replay_second_host_us": ("aim_host_us", AT_MOST),
     },
+    "gpu/host_arrays": {"2_kb_ratio": ("aim_ratio", AT_MOST), "512_kb_ratio": ("aim_ratio", AT_MOST)},
     "gpu/profile_switch": {"ratio": ("aim_ratio", AT_MOST)},
     "gpu/trace_levels": {"phases_adds_us": ("aim_phases_adds_us", AT_MOST)},
 }

@@ -10,12 +10,15 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
-from gpu.cuda import Stream, to_device
+from gpu.cuda import DeviceArray, Stream, to_device
 from gpu.prepared import Case, load_case
 from timing import interleaved_us, options, report
 
 from executorch_tensorrt import Module
 from executorch_tensorrt.engines.tensorrt.gpu import current_gpu
+from executorch_tensorrt.engines.tensorrt.runtime import load_engine
+from executorch_tensorrt.program import read_program
+from executorch_tensorrt.program.blobs import read_engine
 
 ROUNDS = 400
 
@@ -54,6 +57,33 @@ class Bench:
 
     def report(self, name: str, figures: Mapping[str, Any]) -> None:
         report(f"gpu/{name}", self._claim, figures, self._arguments, machine(), operands="CASES ")
+
+
+class BareCall:
+    """A program's engine without the program, in a context that is made as the delegate makes its own.
+
+    Attributes:
+        input: on the device, as the call has it.
+        output: on the device.
+        execute: TensorRT's `execute_async_v3`.
+    """
+
+    def __init__(self, bench: Bench, call: str, profile: int) -> None:
+        (delegate,) = read_program(bench.case.path).methods[0].delegates
+        blob = read_engine(delegate)
+        names = [[each.name for each in side] for side in (blob.header.metadata.inputs, blob.header.metadata.outputs)]
+        engine = load_engine("tensorrt", memoryview(blob.engine), "", *names)
+        memory = DeviceArray((max(map(engine.activation_size, range(len(engine.profiles)))),), "u1")
+        context = engine.create_context(profile, False, bench.stream.handle, memory.address, memory.nbytes)
+        bench.stream.synchronize()
+        (self.input,) = bench.device_inputs(call)
+        self.output = DeviceArray(bench.case.calls[call].outputs[0].shape, "f4")
+        context.set_input_shape(0, self.input.shape)
+        context.infer_output_shapes()
+        context.set_input_address(0, self.input.address)
+        context.set_output_address(0, self.output.address)
+        self.execute: Callable[[int], bool] = context._context.execute_async_v3  # pyright: ignore[reportPrivateUsage]
+        self._alive = (context, engine, memory, blob)
 
 
 def machine() -> dict[str, str]:

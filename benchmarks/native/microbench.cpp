@@ -21,6 +21,7 @@
 #include <vector>
 
 #include "core/selection.h"
+#include "counting.h"
 #include "executorch_tensorrt/optimization_profile_guard.h"
 
 namespace {
@@ -190,11 +191,6 @@ int profiling(const char* path, int rows) {
       median(samples[0]), median(samples[1]), median(samples[2]), median(samples[3]), median(event_ns), layers);
   return 0;
 }
-
-// Callgrind begins to count where the first is called, and writes down what it counted where the second is:
-// instructions.py has their names. Their bodies differ, so that they are not made one function.
-[[gnu::noinline]] void counting_begins() { asm volatile("# begins"); }
-[[gnu::noinline]] void counting_ends() { asm volatile("# ends"); }
 
 std::unique_ptr<OptimizationProfileGuard> guard_of(const std::string& request) {
   if (request == "pinned") {

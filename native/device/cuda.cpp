@@ -117,6 +117,8 @@ Status resolve(void* library, Cuda& cuda) {
   find(cuda.EventQuery, "cudaEventQuery");
   find(cuda.EventSynchronize, "cudaEventSynchronize");
   find(cuda.EventElapsedTime, "cudaEventElapsedTime");
+  find(cuda.HostRegister, "cudaHostRegister");
+  find(cuda.HostUnregister, "cudaHostUnregister");
   find_optional(cuda.StreamGetId, "cudaStreamGetId");
   find_optional(cuda.StreamCreateWithFlags, "cudaStreamCreateWithFlags");
   find_optional(cuda.StreamDestroy, "cudaStreamDestroy");

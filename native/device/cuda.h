@@ -66,6 +66,8 @@ struct Cuda {
   int (*EventElapsedTime)(float*, CudaEvent, CudaEvent);
 
   int (*StreamGetId)(CudaStream, unsigned long long*);  // null in libraries before 12.0
+  int (*HostRegister)(void*, std::size_t, unsigned);
+  int (*HostUnregister)(void*);
 
   // Null in libraries before 11.4; see has_graphs().
   int (*StreamCreateWithFlags)(CudaStream*, unsigned);

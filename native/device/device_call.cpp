@@ -344,7 +344,8 @@ Status DeviceCall::drain() {
 
 Status DeviceCall::widen(const Copy& copy) {
   const std::vector<std::int32_t>& narrow = copy.from->narrowed;
-  const std::vector<std::int64_t> wide(narrow.begin(), narrow.end());
+  std::vector<std::int64_t>& wide = copy.from->widened;
+  wide.assign(narrow.begin(), narrow.end());
   return cuda_.check(cuda_.Memcpy(copy.to.data, wide.data(), copy.to.nbytes, kWherever), "writing an output of int64");
 }
 

@@ -60,6 +60,7 @@ class StreamWork {
     DeviceBuffer staging;
     PinnedBuffer pinned;                 // what an output goes through
     std::vector<std::int32_t> narrowed;  // on the host
+    std::vector<std::int64_t> widened;   // on the host
     void* address = nullptr;             // of the call under way, on the device
   };
   struct Copy {

@@ -1,7 +1,10 @@
 #include "device/device_memory.h"
 
+#include <sys/mman.h>
+
 #include <algorithm>
 #include <iterator>
+#include <new>
 #include <shared_mutex>
 #include <utility>
 
@@ -9,10 +12,13 @@ namespace executorch_tensorrt {
 namespace {
 
 constexpr int kErrorInvalidValue = 1;
+constexpr unsigned kForAllDevices = 1;
 
 struct Known {
   std::size_t nbytes;
   MemoryPlace place;
+  bool may_be_locked = false;  // it is a HostBlock that nobody tried to page-lock
+  const Cuda* cuda = nullptr;  // that has page-locked it
 };
 
 struct Registry {
@@ -24,6 +30,35 @@ struct Registry {
 Registry& registry() {
   static auto* instance = new Registry;
   return *instance;
+}
+
+// The registry is locked.
+const Known* find(const void* data) {
+  const auto& known = registry().by_address;
+  const auto after = known.upper_bound(static_cast<const char*>(data));
+  if (after == known.begin()) {
+    return nullptr;
+  }
+  const auto& [begin, block] = *std::prev(after);
+  return static_cast<const char*>(data) < begin + block.nbytes ? &block : nullptr;
+}
+
+// Where CUDA does not lock it, it stays as it is.
+MemoryPlace lock_pages(const Cuda& cuda, const void* data) {
+  Registry& known = registry();
+  const std::unique_lock<std::shared_mutex> lock(known.mutex);
+  auto& [begin, found] = *std::prev(known.by_address.upper_bound(static_cast<const char*>(data)));
+  if (std::exchange(found.may_be_locked, false)) {
+    const OutsideCaptures outside(cuda);
+    const int error = cuda.HostRegister(const_cast<char*>(begin), found.nbytes, kForAllDevices);
+    cuda.ignore(error);
+    if (error == 0) {
+      found.place.type = kHost;
+      found.cuda = &cuda;
+      cuda.ignore(cuda.GetDevice(&found.place.device));
+    }
+  }
+  return found.place;
 }
 
 }  // namespace
@@ -40,21 +75,15 @@ void forget_memory(const void* data) {
   known.by_address.erase(static_cast<const char*>(data));
 }
 
-std::optional<MemoryPlace> known_place_of(const void* data) {
-  Registry& known = registry();
-  const std::shared_lock<std::shared_mutex> lock(known.mutex);
-  const auto after = known.by_address.upper_bound(static_cast<const char*>(data));
-  if (after == known.by_address.begin()) {
-    return std::nullopt;
-  }
-  const auto& [begin, block] = *std::prev(after);
-  return static_cast<const char*>(data) < begin + block.nbytes ? std::optional(block.place) : std::nullopt;
-}
-
 Result<MemoryPlace> place_of(const Cuda& cuda, const void* data) {
-  if (const std::optional<MemoryPlace> known = known_place_of(data)) {
-    return *known;
+  std::shared_lock<std::shared_mutex> lock(registry().mutex);
+  if (const Known* known = find(data); known != nullptr && !known->may_be_locked) {
+    return known->place;
+  } else if (known != nullptr) {
+    lock.unlock();
+    return lock_pages(cuda, data);
   }
+  lock.unlock();
   CudaPointerAttributes attributes;
   const int error = cuda.PointerGetAttributes(&attributes, data);
   if (error == kErrorInvalidValue) {
@@ -106,6 +135,33 @@ void GrowingBlock::release() {
   cuda_->ignore(type_ == kDevice ? cuda_->Free(data_) : cuda_->FreeHost(data_));
   data_ = nullptr;
   size_ = 0;
+}
+
+HostBlock::HostBlock(std::size_t nbytes)
+    : data_(mmap(nullptr, nbytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0)), size_(nbytes) {
+  if (data_ == MAP_FAILED) {
+    throw std::bad_alloc();
+  }
+  Registry& known = registry();
+  const std::unique_lock<std::shared_mutex> lock(known.mutex);
+  known.by_address[static_cast<const char*>(data_)] = {size_, {}, true};
+}
+
+HostBlock::~HostBlock() {
+  Known block;
+  {
+    Registry& known = registry();
+    const std::unique_lock<std::shared_mutex> lock(known.mutex);
+    const auto found = known.by_address.find(static_cast<const char*>(data_));
+    block = found->second;
+    known.by_address.erase(found);
+  }
+  if (block.cuda != nullptr) {
+    const CudaDeviceScope scope(*block.cuda, block.place.device);
+    const OutsideCaptures outside(*block.cuda);
+    block.cuda->ignore(block.cuda->HostUnregister(data_));
+  }
+  munmap(data_, size_);
 }
 
 DevicePool::~DevicePool() {

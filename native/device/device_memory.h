@@ -22,12 +22,11 @@ struct MemoryPlace {
   bool is_on_device() const { return type == kDevice || type == kManaged; }
 };
 
-// Of memory that was remembered and not yet forgotten, wherever in it `data` points.
-std::optional<MemoryPlace> known_place_of(const void* data);
+// So that place_of() knows it, wherever in it the address points.
 void remember_memory(const void* data, std::size_t nbytes, MemoryPlace place);
 void forget_memory(const void* data);  // before it is freed
 
-// Of any memory.
+// Of any memory. Page-locks a HostBlock.
 Result<MemoryPlace> place_of(const Cuda& cuda, const void* data);
 
 // One block that only grows: on the device that is current, or pinned on the host.
@@ -59,6 +58,23 @@ struct DeviceBuffer : GrowingBlock {
 };
 struct PinnedBuffer : GrowingBlock {
   explicit PinnedBuffer(const Cuda& cuda) : GrowingBlock(cuda, kHost) {}
+};
+
+// Zeros on the host, in pages of their own. The first call that copies from or to them on a device page-locks them:
+// copies take a third of the time then. Calls that do so are over before this ends.
+class HostBlock {
+ public:
+  explicit HostBlock(std::size_t nbytes);  // std::bad_alloc
+  ~HostBlock();
+  HostBlock(const HostBlock&) = delete;
+  HostBlock& operator=(const HostBlock&) = delete;
+
+  void* data() const { return data_; }
+  std::size_t size() const { return size_; }
+
+ private:
+  void* data_;
+  std::size_t size_;
 };
 
 // Blocks of device memory that come back when they are dropped, and are given out again to calls on the same stream:

@@ -129,10 +129,14 @@ Status CheckedModule::load_method(const MethodInfo& info, std::vector<BackendOpt
   if (error == Error::Ok) {
     const EngineStateGuard guard(state_);
     memory_->begin(info.name);
-    error = module_->load_method(info.name, nullptr, nullptr, &map);
+    auto& arenas = arenas_[info.name];
+    const auto meta = module_->method_meta(info.name);
+    arenas = meta.ok() ? MethodArenas::create(*meta, info) : nullptr;
+    error = module_->load_method(info.name, arenas ? arenas->allocator() : nullptr, nullptr, &map);
   }
   if (error != Error::Ok) {
     memory_->free(info.name);
+    arenas_.erase(info.name);
     const std::string why = error == Error::OperatorMissing
                                 ? ": an operator has no kernel in this process, which ExecuTorch's log names; load a "
                                   "library that has one, or export the model without it"
@@ -153,6 +157,7 @@ bool CheckedModule::unload_method(const std::string& name) {
   if (unloaded) {
     values_.erase(name);
     memory_->free(name);
+    arenas_.erase(name);
   }
   return unloaded;
 }

@@ -17,6 +17,7 @@
 #include "core/status.h"
 #include "executorch_tensorrt/engine_state.h"
 #include "program/bounded_etdump.h"
+#include "program/method_arenas.h"
 #include "program/method_info.h"
 #include "program/method_memory.h"
 #include "program/method_values.h"
@@ -81,6 +82,7 @@ class CheckedModule {
   EngineState state_;
   BoundedETDump* etdump_;                                        // owned by module_
   MethodMemory* memory_;                                         // owned by module_
+  std::map<std::string, std::unique_ptr<MethodArenas>> arenas_;  // of loaded methods, if any; outlive module_
   std::map<std::string, std::unique_ptr<MethodValues>> values_;  // of loaded methods; outlive module_
   std::unique_ptr<OpenModule> module_;
 };

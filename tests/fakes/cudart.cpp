@@ -22,6 +22,8 @@ struct ErrorText {
     {kInvalidHandle, "cudaErrorInvalidResourceHandle", "invalid resource handle"},
     {kNotReady, "cudaErrorNotReady", "device not ready"},
     {kCaptureUnsupported, "cudaErrorStreamCaptureUnsupported", "operation not permitted when stream is capturing"},
+    {kAlreadyRegistered, "cudaErrorHostMemoryAlreadyRegistered", "part or all of the memory is already mapped"},
+    {kNotRegistered, "cudaErrorHostMemoryNotRegistered", "the memory is not mapped"},
     {kIllegalAddress, "cudaErrorIllegalAddress", "an illegal memory access was encountered"},
 };
 
@@ -168,6 +170,22 @@ int cudaFreeHost(void* data) {
     }
     state().memory.free(data);
     return kSuccess;
+  });
+}
+int cudaHostRegister(void* data, std::size_t nbytes, unsigned) {
+  return call("HostRegister", std::to_string(nbytes), [&]() -> int {
+    if (breaks_capture()) {
+      return kCaptureUnsupported;
+    }
+    return state().memory.pin(data, nbytes) ? kSuccess : kAlreadyRegistered;
+  });
+}
+int cudaHostUnregister(void* data) {
+  return call("HostUnregister", "", [&]() -> int {
+    if (breaks_capture()) {
+      return kCaptureUnsupported;
+    }
+    return state().memory.unpin(data) ? kSuccess : kNotRegistered;
   });
 }
 int cudaDeviceSynchronize() {

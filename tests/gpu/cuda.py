@@ -6,6 +6,7 @@ import ctypes
 import math
 import os
 import threading
+import weakref
 from collections.abc import Iterator
 from contextlib import contextmanager
 from functools import cache
@@ -84,6 +85,16 @@ def to_device(array: np.ndarray[Any, Any]) -> DeviceArray:
     array = np.ascontiguousarray(array)
     _copy(made.address, array.ctypes.data, array.nbytes, _TO_DEVICE)
     return made
+
+
+def pinned(shape: tuple[int, ...], dtype: Any) -> np.ndarray[Any, Any]:
+    """An array in page-locked host memory, which is freed with the last view of it."""
+    nbytes = math.prod(shape) * np.dtype(dtype).itemsize
+    pointer = ctypes.c_void_p()
+    call("cudaMallocHost", ctypes.byref(pointer), ctypes.c_size_t(max(nbytes, 1)))
+    memory = (ctypes.c_byte * nbytes).from_address(pointer.value or 0)
+    weakref.finalize(memory, cudart().cudaFreeHost, pointer)
+    return np.frombuffer(memory, dtype).reshape(shape)
 
 
 def to_host(value: Any) -> np.ndarray[Any, Any]:

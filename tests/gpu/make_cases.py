@@ -179,7 +179,7 @@ def main() -> None:
     arguments.folder.mkdir(parents=True, exist_ok=True)
     missing: list[str] = []
     sources = {"block": block, "encoder": encoder, "mlp": mlp, "two": two, "ints": ints, "lookup": ints}
-    sources |= {"decoder": decoder, "methods": methods}
+    sources |= {"decoder": decoder, "methods": methods, "mlp_host": mlp}
     for name in arguments.only or (*NAMES, *STATEFUL):
         torch.manual_seed(0)
         source = sources[name]()

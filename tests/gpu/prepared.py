@@ -10,7 +10,7 @@ import numpy as np
 
 Array = np.ndarray[Any, Any]
 
-ON_HOST = ("block", "two", "ints")
+ON_HOST = ("block", "two", "ints", "mlp_host")
 ON_DEVICE = ("mlp", "encoder", "lookup")
 """Programs whose inputs and outputs are planned in device memory, and which take host arrays as well."""
 NAMES = (*ON_HOST, *ON_DEVICE)

@@ -54,6 +54,13 @@ def doubled(where: Where = "device") -> Case:
 
 
 @cache
+def large(where: Where = "host") -> Case:
+    """float32 [1..4 or 5..8192, 4]: twice the input."""
+    program = _exported(lambda self, x: x * 2, [rows((1, 2, 4), (5, 8, 8192), name="x")], where)
+    return Case(program, [[[(1, 2, 4), (4, 4, 4)]], [[(5, 8, 8192), (4, 4, 4)]]], ["float32", "float32"], double)
+
+
+@cache
 def typed() -> Case:
     """float32 and int64 [1..4 or 5..12, 4]: which are positive, the ints plus one, the floats as bfloat16."""
     shared = {"shared_dims": {0: "rows"}}

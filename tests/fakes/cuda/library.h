@@ -23,6 +23,8 @@ enum Error {
   kInvalidHandle = 400,
   kNotReady = 600,
   kIllegalAddress = 700,
+  kAlreadyRegistered = 712,
+  kNotRegistered = 713,
   kCaptureUnsupported = 900,
 };
 

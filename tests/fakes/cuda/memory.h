@@ -25,6 +25,7 @@ struct Block {
   std::size_t nbytes;
   Kind kind;
   int device;
+  bool of_host = false;  // the host allocated it, and pinned it later
 };
 
 class Memory {
@@ -66,14 +67,14 @@ class Memory {
       used_ += room;  // an address is never used again, so that stale ones are known
       free_ -= nbytes;
     }
-    blocks_[data] = {nbytes, kind, device};
+    blocks_[data] = {nbytes, kind, device, false};
     std::memset(at(data, nbytes), 0xCD, nbytes);
     return data;
   }
 
   void free(void* data) {
     const auto found = blocks_.find(static_cast<char*>(data));
-    if (found == blocks_.end()) {
+    if (found == blocks_.end() || found->second.of_host) {
       die("a free of what is not allocated");
     }
     if (found->second.kind == kDevice) {
@@ -104,6 +105,25 @@ class Memory {
       die("out of bounds: " + std::to_string(nbytes) + " bytes of a block of " + std::to_string(found->second.nbytes));
     }
     return in_device(address) ? reachable_ + (address - device_) : address;
+  }
+
+  // Memory of the host's own becomes pinned, or is so no longer. False where it is that already, or was not.
+  bool pin(void* data, std::size_t nbytes) {
+    char* const begin = static_cast<char*>(data);
+    const auto after = blocks_.lower_bound(begin);
+    if (find(data) != nullptr || (after != blocks_.end() && after->first < begin + nbytes)) {
+      return false;
+    }
+    blocks_[begin] = {nbytes, kHost, 0, true};
+    return true;
+  }
+  bool unpin(void* data) {
+    const auto found = blocks_.find(static_cast<char*>(data));
+    if (found == blocks_.end() || !found->second.of_host) {
+      return false;
+    }
+    blocks_.erase(found);
+    return true;
   }
 
   int num_blocks() const { return static_cast<int>(blocks_.size()); }
