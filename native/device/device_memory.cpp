@@ -43,22 +43,30 @@ const Known* find(const void* data) {
   return static_cast<const char*>(data) < begin + block.nbytes ? &block : nullptr;
 }
 
-// Where CUDA does not lock it, it stays as it is.
+// Where CUDA does not lock it, it stays as it is. CUDA is asked without the registry's lock, for which a thread may
+// wait with the GIL; the block stays where it is, since a call uses it.
 MemoryPlace lock_pages(const Cuda& cuda, const void* data) {
-  Registry& known = registry();
-  const std::unique_lock<std::shared_mutex> lock(known.mutex);
-  auto& [begin, found] = *std::prev(known.by_address.upper_bound(static_cast<const char*>(data)));
-  if (std::exchange(found.may_be_locked, false)) {
-    const OutsideCaptures outside(cuda);
-    const int error = cuda.HostRegister(const_cast<char*>(begin), found.nbytes, kForAllDevices);
-    cuda.ignore(error);
-    if (error == 0) {
-      found.place.type = kHost;
-      found.cuda = &cuda;
-      cuda.ignore(cuda.GetDevice(&found.place.device));
-    }
+  std::unique_lock<std::shared_mutex> lock(registry().mutex);
+  auto& [begin, block] = *std::prev(registry().by_address.upper_bound(static_cast<const char*>(data)));
+  if (!std::exchange(block.may_be_locked, false)) {
+    return block.place;
   }
-  return found.place;
+  lock.unlock();
+  MemoryPlace place;
+  {
+    const OutsideCaptures outside(cuda);
+    const int error = cuda.HostRegister(const_cast<char*>(begin), block.nbytes, kForAllDevices);
+    cuda.ignore(error);
+    if (error != 0) {
+      return place;
+    }
+    cuda.ignore(cuda.GetDevice(&place.device));
+  }
+  lock.lock();
+  place.type = kHost;
+  block.place = place;
+  block.cuda = &cuda;
+  return place;
 }
 
 }  // namespace
