@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 #include <optional>
 #include <string>
 
@@ -129,12 +130,17 @@ class CudaDeviceScope {
   CudaDeviceScope(const Cuda& cuda, int device) : cuda_(cuda) {
     status_ = cuda_.check(cuda_.GetDevice(&before_), "asking for the current device");
     if (!status_.ok() || before_ == device) {
+      if (status_.ok()) {
+        bind(device);
+      }
       return;
     }
     changed_ = true;
     if (const int error = cuda_.SetDevice(device); error != 0) {
       status_ = cuda_.failure(error, "choosing device " + std::to_string(device));
+      return;
     }
+    bind(device);
   }
   ~CudaDeviceScope() {
     if (changed_) {
@@ -147,6 +153,18 @@ class CudaDeviceScope {
   const Status& status() const { return status_; }
 
  private:
+  // A thread has the device's context only from the first call of the runtime that needs it. TensorRT launches some
+  // kernels by the driver, which fails without.
+  void bind(int device) {
+    static thread_local std::uint64_t bound = 0;
+    const std::uint64_t bit = std::uint64_t{1} << (device % 64);
+    if ((bound & bit) == 0) {
+      const OutsideCaptures outside(cuda_);
+      cuda_.ignore(cuda_.Free(nullptr));
+      bound |= bit;
+    }
+  }
+
   const Cuda& cuda_;
   int before_ = 0;
   bool changed_ = false;

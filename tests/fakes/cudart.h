@@ -5,7 +5,8 @@
 // noticed when it runs; that with memory of malloc(), pinned or managed is not, but by AddressSanitizer. Streams are as
 // late as a device may be: nothing that is queued happens before somebody waits for it, or until fake_cuda_run(). What
 // no program may do ends the process with a line on stderr: copies out of bounds, of freed memory, in a direction that
-// is not that of the memory; a free in the middle of a block.
+// is not that of the memory; a free in the middle of a block; work in a thread whose calls so far needed no device,
+// which fails on a GPU where TensorRT launches by the driver.
 //
 // Limits. Copies from and to memory of malloc() are as late as all others, where CUDA stages some of them at once. The
 // default stream orders nothing but itself. A synchronise that fails has waited, since what CUDA reports there are

@@ -295,4 +295,20 @@ BOOST_AUTO_TEST_CASE(executorchs_guard_counts_where_its_library_is_in_the_proces
   fake_cuda_stream_destroy(theirs);
 }
 
+// On an H200, TensorRT 8.6 failed to launch where nothing before had needed the device.
+BOOST_AUTO_TEST_CASE(the_first_call_of_a_thread_has_the_devices_context) {
+  FakeCuda cuda;
+  DeviceCaller caller;
+  BOOST_TEST_REQUIRE((caller.load() == Error::Ok));
+  BOOST_TEST((caller.run(2) == Error::Ok));
+  Error error = Error::Internal;
+  const FakeEngineLog log = fake_log();
+  std::thread([&] {
+    fake_log() = log;
+    error = caller.run_again(2);
+  }).join();
+  BOOST_TEST((error == Error::Ok));
+  BOOST_TEST(caller.right());
+}
+
 BOOST_AUTO_TEST_SUITE_END()

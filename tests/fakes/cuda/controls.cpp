@@ -71,6 +71,9 @@ void fake_cuda_enqueue(void* handle, void (*work)(void*), void* argument, void (
   if (stream == nullptr) {
     die("work for a stream that is not alive");
   }
+  if (!has_context) {
+    die("work by the driver in a thread that has no context of the device");
+  }
   state().log += "work " + stream->name + "\n";
   const std::shared_ptr<void> owned(argument, release);
   state().streams.add(stream, [=] { work(owned.get()); });

@@ -65,6 +65,7 @@ inline thread_local int current_device = 0;
 inline thread_local int last_error = 0;
 inline thread_local Stream* captured_here = nullptr;  // by this thread
 inline thread_local int capture_mode = 0;             // of this thread: 0 global, 1 its own, 2 relaxed
+inline thread_local bool has_context = false;         // from this thread's first call that needs the device on
 
 inline std::lock_guard<std::recursive_mutex> lock() { return std::lock_guard<std::recursive_mutex>(state().mutex); }
 
@@ -73,6 +74,9 @@ template <typename Body>
 int call(const std::string& function, const std::string& arguments, Body&& body, bool waits = false) {
   const auto locked = lock();
   state().log += function + (arguments.empty() ? "" : " ") + arguments + "\n";
+  static const std::set<std::string> kNeedNoContext = {"GetDevice", "GetDeviceCount", "PointerGetAttributes",
+                                                       "RuntimeGetVersion", "DriverGetVersion"};
+  has_context = has_context || kNeedNoContext.count(function) == 0;
   Failure& failure = state().failure;
   const bool fails = failure.function == "cuda" + function && !failure.happened && failure.position-- == 0;
   int error = kSuccess;
