@@ -15,7 +15,7 @@ import shutil
 import subprocess
 import sys
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
@@ -30,8 +30,10 @@ COUNTS = {DEVICE: 20000, THREADS: 3000, MODULE: 4000}
 SECONDS = 300
 """What they may take, with the search for the shortest."""
 
-# The editable install's finder knows the extension module of this checkout alone.
-SITE_CUSTOMIZE = """import sys
+# The editable install's finder knows the extension module of this checkout alone. In the folder of the tests, which
+# those that start processes name to them.
+SITE_CUSTOMIZE = f"""import sys
+sys.path.insert(0, {str(SITE)!r})
 sys.meta_path[:] = [finder for finder in sys.meta_path if "Redirecting" not in type(finder).__name__]
 """
 
@@ -60,8 +62,10 @@ class Found:
     seen: str = ""
 
 
-def run(command: Sequence[str | Path], **options: object) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(command, capture_output=True, text=True, check=False, **options)  # type: ignore[call-overload]
+def run(
+    command: Sequence[str | Path], cwd: Path | None = None, env: Mapping[str, str] | None = None
+) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(command, capture_output=True, text=True, check=False, cwd=cwd, env=env)
 
 
 def copy_tree() -> None:
@@ -99,10 +103,10 @@ def make_site() -> None:
     """The package of the copy, as it is installed."""
     package = SITE / "executorch_tensorrt"
     package.mkdir(parents=True, exist_ok=True)
-    (SITE / "sitecustomize.py").write_text(SITE_CUSTOMIZE)
+    (TREE / "tests" / "sitecustomize.py").write_text(SITE_CUSTOMIZE)
     native = BUILD / "native"
-    places = {source.name: source for source in (ROOT / "src" / "executorch_tensorrt").iterdir()}
-    places |= {source.name: source for source in native.glob("_*") if source.suffix in (".so", ".py")}
+    places = {source.name: source for source in native.glob("_*") if source.suffix in (".so", ".py")}
+    places |= {source.name: source for source in (TREE / "src" / "executorch_tensorrt").iterdir()}
     for name, source in places.items():
         if not (package / name).is_symlink():
             (package / name).symlink_to(source)
@@ -122,10 +126,16 @@ def export_programs() -> Path:
     return folder
 
 
-def output_of(command: Sequence[str | Path], **options: object) -> tuple[int, str]:
+def output_of(command: Sequence[str | Path], env: Mapping[str, str] | None = None) -> tuple[int, str]:
     """How it ended, and what it said until then; -1 when its time is over."""
-    process = subprocess.Popen(  # type: ignore[call-overload]
-        command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, start_new_session=True, **options
+    process = subprocess.Popen(
+        command,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        start_new_session=True,
+        cwd=TREE,
+        env=env,
     )
     try:
         said = process.communicate(timeout=SECONDS)[0]
@@ -136,7 +146,9 @@ def output_of(command: Sequence[str | Path], **options: object) -> tuple[int, st
 
 
 def one_line(text: str) -> str:
-    return " ".join(text.split())[:240]
+    """Without ExecuTorch's log."""
+    words = " ".join(line for line in text.splitlines() if not re.match(r"[EI] \d\d:\d\d", line)).split()
+    return " ".join(words)[:200]
 
 
 def look(kind: str, programs: Path, found: Found) -> None:
@@ -144,7 +156,7 @@ def look(kind: str, programs: Path, found: Found) -> None:
     begin = time.monotonic()
     python = {
         **os.environ,
-        "PYTHONPATH": f"{SITE}:{TREE / 'tests'}",
+        "PYTHONPATH": str(TREE / "tests"),
         "PROMISES": "OUTPUTS_CARRY_EVENT,INTERRUPTS_ARRIVE,STAGED_INPUTS_ARE_ORDERED",
     }
     if kind in (DEVICE, THREADS):
@@ -159,14 +171,14 @@ def look(kind: str, programs: Path, found: Found) -> None:
         found.seen = one_line(seen[1] if seen else first[3] if first else said[-300:])
     elif kind == MODULE:
         command = [sys.executable, "-u", "-m", "sequences", "device", "1", str(COUNTS[kind]), FAKE_CUDART, programs]
-        code, said = output_of(command, env=python, cwd=SCRATCH)
+        code, said = output_of(command, env=python)
         first = re.search(r"seed (\d+) failed after ([\d.]+) s", said)
         told = re.search(r"^seed \d+: program.*\n((?:  .*\n)*)([\s\S]*?)^\w+: \d+ sequences", said, re.MULTILINE)
         found.seconds, found.seed = (float(first[2]), int(first[1])) if first else (None, None)
         found.steps = sum(not line.startswith("  New") for line in told[1].splitlines()) if told else None
         found.seen = one_line(told[2] if told else said[-300:])
     else:
-        code, said = output_of([sys.executable, "-m", "pytest", "-x", TREE / kind], env=python, cwd=TREE)
+        code, said = output_of([sys.executable, "-m", "pytest", "-x", TREE / "tests" / kind], env=python)
         found.seconds = time.monotonic() - begin
         lines = [line for line in said.splitlines() if line.startswith("E  ")]
         found.seen = one_line(lines[0][1:] if lines else said[-300:])
