@@ -178,10 +178,13 @@ def look(kind: str, programs: Path, found: Found) -> None:
         found.steps = sum(not line.startswith("  New") for line in told[1].splitlines()) if told else None
         found.seen = one_line(told[2] if told else said[-300:])
     else:
-        code, said = output_of([sys.executable, "-m", "pytest", "-x", TREE / "tests" / kind], env=python)
+        code, said = output_of(
+            [sys.executable, "-m", "pytest", "-x", "--build-dir", BUILD, TREE / "tests" / kind], env=python
+        )
         found.seconds = time.monotonic() - begin
         lines = [line for line in said.splitlines() if line.startswith("E  ")]
         found.seen = one_line(lines[0][1:] if lines else said[-300:])
+        code = 0 if "1 passed" in said else code or 1  # one that is skipped shows nothing
     found.kind = kind
     found.found = code != 0
     if not found.found:

@@ -249,8 +249,6 @@ def release(world: World, step: Call, moved: list[Memory], arguments: list[Any],
                 world.fixed[kind_of(world, step, index), argument.slot].readers.add(step.stream)
         engine = world.places[step.module].loaded.get(step.method)
         others = [a for a in arguments if isinstance(a, DeviceArray) and not is_of(world, a, engine)]
-        if OUTPUTS_CARRY_EVENT:
-            others = []
         world.flying.setdefault(step.stream, []).extend([*moved, *others])
     else:
         for memory in moved:
