@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <array>
+#include <atomic>
 #include <memory>
 #include <mutex>
 #include <optional>
@@ -99,6 +100,13 @@ class CpuWorld {
 
   void together(const Together& step) {
     std::vector<std::thread> threads;
+    std::atomic<bool> go{false};  // else the first would be done before the next begins
+    const auto start = [&](auto work) {
+      threads.emplace_back([&go, work] {
+        while (!go) std::this_thread::yield();
+        work();
+      });
+    };
     before_ = {states_[0].holds, states_[1].holds};
     found_.clear();
     plans_.clear();
@@ -106,17 +114,18 @@ class CpuWorld {
       plans_.push_back(plan(step.threads[k], static_cast<int>(k)));
     }
     for (std::size_t k = 0; k < plans_.size(); ++k) {
-      if (delegates_[plans_[k].calls.slot]) threads.emplace_back([this, k] { call(plans_[k]); });
+      if (delegates_[plans_[k].calls.slot]) start([this, k] { call(plans_[k]); });
     }
     if (step.read >= 0 && states_[step.read].exists) {
-      threads.emplace_back([this, &step] { read(step.read); });
+      start([this, &step] { read(step.read); });
     }
     if (step.levels) {
-      threads.emplace_back([] {
+      start([] {
         for (const char* level : {"phases", "layers", "off"}) (void)set_profiling(level);
         clear_profiling();
       });
     }
+    go = true;
     for (std::thread& thread : threads) thread.join();
     if (!found_.empty()) throw Wrong(found_);
     for (const Plan& plan : plans_) {

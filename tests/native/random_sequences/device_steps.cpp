@@ -184,6 +184,15 @@ void add_rows(Draw& draw, const Habits& habits, Steps& steps, Call call) {
   }
 }
 
+void add_capture(Draw& draw, Steps& steps, Call call, bool is_prepared) {
+  call.stream = draw.below(kNumStreams);
+  call.bad = Bad::kNothing;
+  const int graph = draw.below(kNumGraphs);
+  steps.push_back(
+      {"graph " + std::to_string(graph) + " of the caller's: " + (is_prepared ? "twice " : "") + call.text(),
+       [=](DeviceWorld& world) { world.capture(call, graph, is_prepared); }});
+}
+
 // One call, or several of a kind: the same again, at other addresses each time, of all numbers of rows, or before and
 // after another one.
 void add_calls(Draw& draw, const Habits& habits, Steps& steps) {
@@ -208,6 +217,12 @@ void add_calls(Draw& draw, const Habits& habits, Steps& steps) {
     between.fault = habits.faults != 0 ? draw_fault_of_call(draw) : Fault();
     add_again(draw, steps, call, draw.between(1, 3));
     add(steps, between);
+    if (draw.one_in(3)) {
+      between = call;  // may fail on its way to what a capture needs
+      between.fault = habits.faults != 0 ? draw_fault_of_call(draw) : Fault();
+      add(steps, between);
+      add_capture(draw, steps, call, false);
+    }
     add_again(draw, steps, call, draw.between(1, 2));
   }
 }
@@ -266,17 +281,6 @@ void add_stream_step(Draw& draw, Steps& steps) {
     steps.push_back({"run " + std::to_string(count) + " of " + name_of_stream(stream),
                      [=](DeviceWorld& world) { world.run(stream, count); }});
   }
-}
-
-void add_capture(Draw& draw, const Habits& habits, Steps& steps) {
-  Call call = draw_call(draw, habits);
-  call.stream = draw.below(kNumStreams);
-  call.bad = Bad::kNothing;
-  const int graph = draw.below(kNumGraphs);
-  const bool is_prepared = !draw.one_in(3);
-  steps.push_back(
-      {"graph " + std::to_string(graph) + " of the caller's: " + (is_prepared ? "twice " : "") + call.text(),
-       [=](DeviceWorld& world) { world.capture(call, graph, is_prepared); }});
 }
 
 void add_launch(Draw& draw, Steps& steps) {
@@ -344,9 +348,11 @@ std::vector<Step<DeviceWorld>> draw_device_steps(Draw& draw) {
       case 3:
         add_state_step(draw, habits, steps);
         break;
-      case 4:
-        add_capture(draw, habits, steps);
+      case 4: {
+        const bool is_prepared = !draw.one_in(3);
+        add_capture(draw, steps, draw_call(draw, habits), is_prepared);
         break;
+      }
       case 5:
         add_launch(draw, steps);
         break;
