@@ -6,6 +6,7 @@
 #include <memory>
 #include <string>
 
+#include "core/internal.h"
 #include "core/metadata.h"
 #include "delegate/engine_handle.h"
 
@@ -36,10 +37,11 @@ Result<std::shared_ptr<PackagedEngine>> packaged_engine(const void* data, std::s
 
 // Maps a blob that lies outside its tensor, `size` bytes at `offset` of a file, for as long as the process lives.
 // `digest` is its SHA-256 in hexadecimal; the caller answers for it.
-Status map_packaged_engine(const std::string& path, std::size_t offset, std::size_t size, const std::string& digest);
+ETRT_INTERNAL Status map_packaged_engine(const std::string& path, std::size_t offset, std::size_t size,
+                                         const std::string& digest);
 
 // Frees all engines, once their calls are over, so that their traces are written. Calls that come later make them
 // again.
-void release_packaged_engines();
+ETRT_INTERNAL void release_packaged_engines();
 
 }  // namespace executorch_tensorrt

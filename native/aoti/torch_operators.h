@@ -3,6 +3,7 @@
 
 #include <string>
 
+#include "core/internal.h"
 #include "core/status.h"
 
 namespace executorch_tensorrt {
@@ -18,9 +19,9 @@ namespace executorch_tensorrt {
 //
 // The loader of packages keeps Python's GIL for a whole call, and so do the kernels, except while they wait for an
 // engine whose runtime is written in Python.
-Status register_all_operators();
+ETRT_INTERNAL Status register_all_operators();
 
 // The profiling operators under another namespace as well.
-Status register_profiling_operators(const std::string& name_space);
+ETRT_INTERNAL Status register_profiling_operators(const std::string& name_space);
 
 }  // namespace executorch_tensorrt

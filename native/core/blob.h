@@ -16,6 +16,7 @@
 #include <cstdint>
 #include <string_view>
 
+#include "core/internal.h"
 #include "core/status.h"
 
 namespace executorch_tensorrt {
@@ -31,9 +32,9 @@ struct BlobView {
 };
 
 // "TR01", "TR02", "ETC1"
-std::string_view magic_of(BlobFormat format);
+ETRT_INTERNAL std::string_view magic_of(BlobFormat format);
 
 // kInvalidProgram when the header is truncated, foreign, or points outside the `size` bytes.
-Result<BlobView> parse_blob(const void* data, std::size_t size);
+ETRT_INTERNAL Result<BlobView> parse_blob(const void* data, std::size_t size);
 
 }  // namespace executorch_tensorrt

@@ -4,8 +4,7 @@
 
 namespace executorch_tensorrt {
 
-// This file is compiled with hidden visibility, for Boost's sake.
-[[gnu::visibility("default")]] std::string sha256(const void* data, std::size_t size) {
+std::string sha256(const void* data, std::size_t size) {
   boost::hash2::sha2_256 hash;
   hash.update(data, size);
   return to_string(hash.result());

@@ -396,8 +396,7 @@ EngineMetadata read_metadata(std::string_view text) {
 
 }  // namespace
 
-// This file is compiled with hidden visibility, for Boost's sake.
-[[gnu::visibility("default")]] Result<EngineMetadata> parse_metadata(std::string_view text) {
+Result<EngineMetadata> parse_metadata(std::string_view text) {
   try {
     return read_metadata(text);
   } catch (const std::bad_alloc&) {

@@ -6,6 +6,7 @@
 #include <string_view>
 #include <vector>
 
+#include "core/internal.h"
 #include "core/profile_table.h"
 #include "core/scalar_type.h"
 #include "core/shape_program.h"
@@ -62,6 +63,6 @@ struct EngineMetadata {
 // kInvalidProgram when it is no JSON, a key has the wrong type, a name is empty or repeated, an alias is none of an
 // output and an input of its own, or the record contradicts the bindings. `serialized_metadata` (Torch-TensorRT's
 // base64 pickle) is never interpreted.
-Result<EngineMetadata> parse_metadata(std::string_view json);
+ETRT_INTERNAL Result<EngineMetadata> parse_metadata(std::string_view json);
 
 }  // namespace executorch_tensorrt

@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "core/internal.h"
 #include "core/shape.h"
 #include "core/status.h"
 
@@ -31,7 +32,8 @@ class ProfileTable {
  public:
   // Fails with kInvalidProgram unless there is at least one profile, every profile has the same inputs with the
   // same ranks, and 0 <= min <= opt <= max in every dim.
-  static Result<ProfileTable> create(std::vector<std::string> input_names, std::vector<ProfileRanges> profiles);
+  ETRT_INTERNAL static Result<ProfileTable> create(std::vector<std::string> input_names,
+                                                   std::vector<ProfileRanges> profiles);
 
   std::size_t num_profiles() const { return profiles_.size(); }
   std::size_t num_inputs() const { return input_names_.size(); }

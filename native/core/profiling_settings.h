@@ -5,6 +5,7 @@
 #include <string>
 #include <string_view>
 
+#include "core/internal.h"
 #include "core/status.h"
 
 namespace executorch_tensorrt {
@@ -34,8 +35,8 @@ std::string_view to_string(ProfileLevel level);
 std::string_view to_string(ProfileFormat format);
 
 // kInvalidArgument, naming what is allowed, for any other word; an empty path.
-Status parse_level(std::string_view word, ProfileLevel& out);
-Status parse_format(std::string_view word, ProfileFormat& out);
+ETRT_INTERNAL Status parse_level(std::string_view word, ProfileLevel& out);
+ETRT_INTERNAL Status parse_format(std::string_view word, ProfileFormat& out);
 Status parse_path_prefix(std::string_view path, std::string& out);
 
 // kInvalidArgument when a sidecar is asked for and its folder is missing or cannot be written.

@@ -6,6 +6,8 @@
 #include <string>
 #include <string_view>
 
+#include "core/internal.h"
+
 namespace executorch_tensorrt {
 
 enum class ScalarType : std::int8_t {
@@ -23,12 +25,12 @@ enum class ScalarType : std::int8_t {
 };
 
 // PyTorch's name, "float32"; "unknown" for anything else.
-std::string_view to_string(ScalarType type);
+ETRT_INTERNAL std::string_view to_string(ScalarType type);
 
 // kUnknown for a name that is not PyTorch's.
-ScalarType scalar_type_from_name(std::string_view name);
+ETRT_INTERNAL ScalarType scalar_type_from_name(std::string_view name);
 
 // 0 for kUnknown.
-std::size_t element_size(ScalarType type);
+ETRT_INTERNAL std::size_t element_size(ScalarType type);
 
 }  // namespace executorch_tensorrt

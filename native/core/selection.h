@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "core/internal.h"
 #include "core/profile_table.h"
 #include "core/shape.h"
 #include "core/status.h"
@@ -25,7 +26,7 @@ struct Request {
 };
 
 // "default", "pinned(1)", "auto"
-std::string to_string(const Request& request);
+ETRT_INTERNAL std::string to_string(const Request& request);
 
 // The selected profile index. The profile accepts all of `shapes`; otherwise kInvalidArgument with a message that
 // names the first input at fault, every profile's ranges and the profile that would accept the shapes.
@@ -33,7 +34,7 @@ std::string to_string(const Request& request);
 // - default: what the method was loaded with (`load_default`), else profile 0
 // - pinned N: profile N; a static engine with one profile runs it whatever N is, a dynamic one refuses N > 0
 // - auto: the lowest index that accepts every input, whatever ran before
-Result<std::size_t> select_profile(const ProfileTable& table, const std::vector<Shape>& shapes, Request request,
-                                   Request load_default = {});
+ETRT_INTERNAL Result<std::size_t> select_profile(const ProfileTable& table, const std::vector<Shape>& shapes,
+                                                 Request request, Request load_default = {});
 
 }  // namespace executorch_tensorrt

@@ -7,6 +7,8 @@
 #include <string>
 #include <vector>
 
+#include "core/internal.h"
+
 namespace executorch_tensorrt {
 
 // ExecuTorch's kTensorDimensionLimit; TensorRT's own limit (8) is lower.
@@ -60,6 +62,6 @@ Shape make_shape(const Dims& dims) {
 bool size_in_bytes(const Shape& shape, std::size_t element_size, std::size_t& nbytes);
 
 // "(1, 64)", "(64,)", "()": as Python prints a tuple.
-std::string to_string(const Shape& shape);
+ETRT_INTERNAL std::string to_string(const Shape& shape);
 
 }  // namespace executorch_tensorrt

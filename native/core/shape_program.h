@@ -9,6 +9,7 @@
 #include <string>
 #include <vector>
 
+#include "core/internal.h"
 #include "core/shape.h"
 #include "core/status.h"
 
@@ -61,8 +62,8 @@ class ShapeProgram {
 
   // Evaluates the output shapes for input shapes whose ranks are known to fit (select_profile saw them). `names` are
   // the input names, for messages.
-  Status infer(const std::vector<Shape>& inputs, const std::vector<std::string>& names,
-               std::vector<Shape>& outputs) const;
+  ETRT_INTERNAL Status infer(const std::vector<Shape>& inputs, const std::vector<std::string>& names,
+                             std::vector<Shape>& outputs) const;
 
  private:
   ShapeProgram() = default;

@@ -85,7 +85,7 @@ double sum(const std::vector<double>& values) {
 
 }  // namespace
 
-[[gnu::visibility("default")]] std::string perfetto_json(const EngineTrace& trace) {
+std::string perfetto_json(const EngineTrace& trace) {
   const std::string engine = "engine " + trace.engine_id + " (" + trace.engine_kind + ")";
   const json::object other{{"method", utf8(trace.method)},
                            {"engine_id", utf8(trace.engine_id)},
@@ -122,7 +122,7 @@ double sum(const std::vector<double>& values) {
   return text + "]}";
 }
 
-[[gnu::visibility("default")]] std::string trex_json(const EngineTrace& trace) {
+std::string trex_json(const EngineTrace& trace) {
   const std::vector<LayerTimes> layers = layer_times(trace);
   double total = 0;
   for (const LayerTimes& layer : layers) {
@@ -142,7 +142,7 @@ double sum(const std::vector<double>& values) {
   return json::serialize(records);
 }
 
-[[gnu::visibility("default")]] std::string safe_file_name(const std::string& name) {
+std::string safe_file_name(const std::string& name) {
   constexpr std::size_t kMaxSize = 80;
   std::string safe;
   for (const char c : name.substr(0, kMaxSize)) {

@@ -3,9 +3,11 @@
 
 #include <string>
 
+#include "core/internal.h"
+
 namespace executorch_tensorrt {
 
 // Names and paths come from anywhere: bytes that are no UTF-8 become U+FFFD.
-std::string utf8(const std::string& text);
+ETRT_INTERNAL std::string utf8(const std::string& text);
 
 }  // namespace executorch_tensorrt

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "core/buffer_memory.h"
+#include "core/internal.h"
 #include "core/scalar_type.h"
 #include "core/shape.h"
 #include "core/status.h"
@@ -67,6 +68,6 @@ class EngineBuffers {
 };
 
 // What methods that this thread loads share; null without an EngineStateGuard.
-std::shared_ptr<EngineBuffers> current_engine_buffers();
+ETRT_INTERNAL std::shared_ptr<EngineBuffers> current_engine_buffers();
 
 }  // namespace executorch_tensorrt

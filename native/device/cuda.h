@@ -6,6 +6,7 @@
 #include <optional>
 #include <string>
 
+#include "core/internal.h"
 #include "core/status.h"
 
 namespace executorch_tensorrt {
@@ -85,14 +86,14 @@ struct Cuda {
   // Loads it from $ETRT_CUDART if that is set; else takes the one that the process has; else one of NVIDIA's Python
   // packages beside this library's, and then the system's. kNotSupported, naming what was tried, without one, and when
   // there is no driver or no GPU. Thread-safe; success is kept.
-  static Result<const Cuda*> get();
+  ETRT_INTERNAL static Result<const Cuda*> get();
 
   // Ok for 0; a call that succeeds allocates no memory for words.
   Status check(int error, const char* what) const { return error == 0 ? Status() : failure(error, what); }
 
   // kOutOfMemory when memory ran out, else kInternal, with `what` and CUDA's own words. Clears the error that CUDA
   // keeps for the thread.
-  Status failure(int error, const std::string& what) const;
+  ETRT_INTERNAL Status failure(int error, const std::string& what) const;
 
   // For what may fail without harm: clears the error that CUDA keeps for the thread.
   void ignore(int error) const {
@@ -102,10 +103,10 @@ struct Cuda {
   }
 
   // kNotSupported when this process has no such device.
-  Status check_device(int device) const;
+  ETRT_INTERNAL Status check_device(int device) const;
 
   // "NVIDIA H200, compute capability 9.0, driver for CUDA 13.0"
-  std::string describe(int device) const;
+  ETRT_INTERNAL std::string describe(int device) const;
 };
 
 // What this thread does until the scope ends takes no part in captures of streams, its own or other threads', and

@@ -10,6 +10,7 @@
 #include <string>
 #include <vector>
 
+#include "core/internal.h"
 #include "device/cuda.h"
 #include "device/stream_order.h"
 
@@ -90,7 +91,7 @@ class DevicePool : public std::enable_shared_from_this<DevicePool> {
 
     // Somebody else's work on `stream` uses it. Of another stream than the block's nobody knows when that is done, so
     // it is not given out again before the device has nothing to do.
-    void used_on(CudaStream stream);
+    ETRT_INTERNAL void used_on(CudaStream stream);
 
    private:
     friend class DevicePool;

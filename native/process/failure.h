@@ -9,6 +9,7 @@
 #include <string>
 #include <string_view>
 
+#include "core/internal.h"
 #include "core/status.h"
 #include "process/log.h"
 
@@ -21,7 +22,7 @@ executorch::runtime::Error report_failure(std::string_view context, const Status
 void set_standing_error(std::string text);
 
 // The other way: Ok, or the text of the delegate that failed on this thread, else `what`; with the error's name.
-Status status_of(const std::string& what, executorch::runtime::Error error);
+ETRT_INTERNAL Status status_of(const std::string& what, executorch::runtime::Error error);
 
 // What a message says when its numbers are left out, except those in quoted names: two of one cause differ in sizes.
 std::string cause_of(std::string_view message);

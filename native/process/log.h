@@ -6,6 +6,8 @@
 #include <string_view>
 #include <vector>
 
+#include "core/internal.h"
+
 namespace executorch_tensorrt {
 
 enum class LogLevel { kInfo, kWarning, kError };
@@ -20,16 +22,16 @@ struct LogMessage {
 void log_message(LogLevel level, std::string_view text) noexcept;
 
 // From now on messages are kept as well, the first kMaxKept until they are taken.
-void keep_messages();
+ETRT_INTERNAL void keep_messages();
 inline constexpr std::size_t kMaxKept = 256;
 
 // Whether there are messages to take; costs nothing.
-bool has_messages() noexcept;
+ETRT_INTERNAL bool has_messages() noexcept;
 
 // The messages since the last take, and one that says how many there was no room for.
-std::vector<LogMessage> take_messages();
+ETRT_INTERNAL std::vector<LogMessage> take_messages();
 
 // Drops what ExecuTorch logs from now on, for programs whose own messages say it.
-void silence_log();
+ETRT_INTERNAL void silence_log();
 
 }  // namespace executorch_tensorrt

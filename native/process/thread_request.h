@@ -5,13 +5,14 @@
 #include <utility>
 #include <vector>
 
+#include "core/internal.h"
 #include "core/metadata.h"
 #include "core/selection.h"
 
 namespace executorch_tensorrt {
 
 // The thread's request, which OptimizationProfileGuard sets.
-Request current_request();
+ETRT_INTERNAL Request current_request();
 
 // The profile that one delegate used in one execution.
 struct Selection {
@@ -37,7 +38,7 @@ class SelectionCollector {
 
  private:
   // In the shared library, once per process.
-  static thread_local SelectionCollector* active_;
+  ETRT_INTERNAL static thread_local SelectionCollector* active_;
 
   SelectionCollector* previous_;
   std::vector<Selection> selections_;

@@ -3,11 +3,12 @@
 
 #include <string>
 
+#include "core/internal.h"
 #include "core/status.h"
 
 namespace executorch_tensorrt {
 
 // A reader sees the whole file or none.
-Status write_file(const std::string& path, const std::string& bytes);
+ETRT_INTERNAL Status write_file(const std::string& path, const std::string& bytes);
 
 }  // namespace executorch_tensorrt

@@ -4,13 +4,15 @@
 
 #include <mutex>
 
+#include "core/internal.h"
+
 namespace executorch_tensorrt {
 
 // Takes a lock that another thread holds.
 using TakeLock = void (*)(std::unique_lock<std::mutex>& lock);
 
 // How, from now on. Python's bindings set it.
-void set_take_lock(TakeLock take_lock);
+ETRT_INTERNAL void set_take_lock(TakeLock take_lock);
 
 // The mutex, locked. Every mutex under which an engine runs is taken by this. With `yields` false the GIL is kept: for
 // callers that would not get it back, and engines that do not need it.

@@ -7,6 +7,8 @@
 #include <optional>
 #include <string>
 
+#include "core/internal.h"
+
 namespace executorch_tensorrt {
 
 class BoundedETDump final : public executorch::etdump::ETDumpGen {
@@ -19,7 +21,7 @@ class BoundedETDump final : public executorch::etdump::ETDumpGen {
   std::size_t events_dropped() const { return dropped_; }
 
   // The dump since the last take, or nothing when no event was recorded since (ETDumpGen would crash).
-  std::optional<std::string> take();
+  ETRT_INTERNAL std::optional<std::string> take();
 
   void create_event_block(const char* name) override;
   executorch::runtime::EventTracerEntry start_profiling(const char* name, executorch::runtime::ChainID chain_id,

@@ -14,6 +14,7 @@
 #include <variant>
 #include <vector>
 
+#include "core/internal.h"
 #include "core/status.h"
 #include "executorch_tensorrt/engine_state.h"
 #include "program/bounded_etdump.h"
@@ -25,8 +26,8 @@
 namespace executorch_tensorrt {
 
 // kInvalidArgument for a key or text that ExecuTorch would cut.
-Result<executorch::runtime::BackendOption> backend_option(std::string_view key,
-                                                          const std::variant<bool, int, std::string>& value);
+ETRT_INTERNAL Result<executorch::runtime::BackendOption> backend_option(
+    std::string_view key, const std::variant<bool, int, std::string>& value);
 
 // As thread-safe as ExecuTorch's: method_names() and describe() beside anything, the rest one call at a time.
 class CheckedModule {
@@ -35,33 +36,33 @@ class CheckedModule {
   static constexpr std::size_t kAlignment = 16;  // of a program in memory
 
   // kInvalidProgram, or what reading says, unless it is a program that ExecuTorch takes.
-  static Result<std::unique_ptr<CheckedModule>> open(const std::string& path, LoadMode mode, bool etdump);
+  ETRT_INTERNAL static Result<std::unique_ptr<CheckedModule>> open(const std::string& path, LoadMode mode, bool etdump);
 
   // `data` is aligned and outlives the module.
-  static Result<std::unique_ptr<CheckedModule>> open(const void* data, std::size_t size, bool etdump);
+  ETRT_INTERNAL static Result<std::unique_ptr<CheckedModule>> open(const void* data, std::size_t size, bool etdump);
 
   // Sorted.
-  Result<std::vector<std::string>> method_names();
+  ETRT_INTERNAL Result<std::vector<std::string>> method_names();
 
   // kInvalidArgument, with the methods that there are, for another name.
-  Result<MethodInfo> describe(const std::string& name);
+  ETRT_INTERNAL Result<MethodInfo> describe(const std::string& name);
 
   bool is_method_loaded(const std::string& name) const { return module_->is_method_loaded(name); }
 
   // kInvalidArgument when the method is loaded: ExecuTorch would ignore the options. kNotSupported when its engines
   // would be another library's.
-  Status load_method(const MethodInfo& info, std::vector<executorch::runtime::BackendOption> options);
+  ETRT_INTERNAL Status load_method(const MethodInfo& info, std::vector<executorch::runtime::BackendOption> options);
 
   // For methods that are loaded later. Each module begins with a state of its own.
   void share_state(const EngineState& state) { state_ = state; }
 
   // False when it was not loaded.
-  bool unload_method(const std::string& name);
+  ETRT_INTERNAL bool unload_method(const std::string& name);
 
   // Of a loaded method. Outputs stay valid until the next call. `from`: device outputs of other calls among the inputs.
-  Result<std::vector<executorch::runtime::EValue>> execute(const MethodInfo& info,
-                                                           std::vector<executorch::runtime::EValue> inputs,
-                                                           const std::vector<DeviceOutput>& from = {});
+  ETRT_INTERNAL Result<std::vector<executorch::runtime::EValue>> execute(
+      const MethodInfo& info, std::vector<executorch::runtime::EValue> inputs,
+      const std::vector<DeviceOutput>& from = {});
 
   // Of a loaded method.
   const MethodValues& values(const std::string& name) const { return *values_.at(name); }

@@ -9,6 +9,7 @@
 #include <string>
 #include <vector>
 
+#include "core/internal.h"
 #include "core/scalar_type.h"
 #include "core/status.h"
 
@@ -38,12 +39,13 @@ struct MethodInfo {
 Result<MethodInfo> describe_method(const executorch::runtime::MethodMeta& meta);
 
 // kNotSupported when the method plans memory on a device that is not here.
-Status check_device(const MethodInfo& info);
+ETRT_INTERNAL Status check_device(const MethodInfo& info);
 
 // kInvalidArgument, starting with `label`, for a shape of another rank or larger than planned.
-Status check_bounds(const std::string& label, const std::vector<std::int64_t>& shape, const TensorMeta& meta);
+ETRT_INTERNAL Status check_bounds(const std::string& label, const std::vector<std::int64_t>& shape,
+                                  const TensorMeta& meta);
 
 // kInvalidArgument, starting with `label`: the input has dtype `got` in place of `allowed`.
-Status wrong_dtype(const std::string& label, std::string_view got, ScalarType allowed);
+ETRT_INTERNAL Status wrong_dtype(const std::string& label, std::string_view got, ScalarType allowed);
 
 }  // namespace executorch_tensorrt

@@ -10,6 +10,7 @@
 #include <string>
 #include <vector>
 
+#include "core/internal.h"
 #include "core/status.h"
 #include "device/device_memory.h"
 #include "device/stream_order.h"
@@ -27,7 +28,7 @@ class MethodValues {
  public:
   // Gives the method memory for outputs that have none; `method` outlives this.
   static Result<std::unique_ptr<MethodValues>> create(executorch::runtime::Method& method, const MethodInfo& info);
-  ~MethodValues();
+  ETRT_INTERNAL ~MethodValues();
 
   // The CUDA device that the program wants an input on; none for the host.
   std::optional<int> input_device(std::size_t input) const { return input_devices_[input]; }
@@ -89,6 +90,6 @@ class MethodValues {
 };
 
 // Copies an output of a call to the host, wherever it lies.
-Status read_output(const executorch::aten::Tensor& tensor, void* to);
+ETRT_INTERNAL Status read_output(const executorch::aten::Tensor& tensor, void* to);
 
 }  // namespace executorch_tensorrt

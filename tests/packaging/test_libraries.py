@@ -4,11 +4,17 @@ from __future__ import annotations
 
 import re
 import subprocess
+from collections import Counter
+from collections.abc import Iterable
+from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
+from wheels import REPOSITORY
 
 BINARIES = ("_native.cpython-*.so", "lib/libexecutorch_tensorrt.so", "bin/etrt_runner")
+MARK = re.compile(r"^ *ETRT_(API|INTERNAL) [^(;]*?(~?\w+)[(;]", re.MULTILINE)
+EXPORTED = (20, 55)  # for programs, and for this project's own binaries
 
 
 @pytest.fixture(params=BINARIES)
@@ -33,14 +39,48 @@ def test_binary_has_no_executable_stack(binary: Path) -> None:
     assert re.findall(r"GNU_STACK(?:\s+0x\w+){5}\s+(\w+)", told("readelf", "-lW", binary)) == ["RW"]
 
 
-def test_library_exports_what_is_of_this_project_alone(site: Path) -> None:
+@dataclass(frozen=True)
+class Marked:
+    """The functions of the headers that the library exports, by name."""
+
+    public: Counter[str]
+    internal: Counter[str]
+
+
+@pytest.fixture(scope="module")
+def marked() -> Marked:
+    native = REPOSITORY / "native"
+    found: dict[str, Counter[str]] = {"API": Counter(), "INTERNAL": Counter()}
+    for header in native.rglob("*.h"):
+        for macro, name in MARK.findall(header.read_text()):
+            assert (macro == "API") == header.is_relative_to(native / "include"), header
+            found[macro][name] += 1
+    return Marked(found["API"], found["INTERNAL"])
+
+
+@pytest.fixture(scope="module")
+def exported(site: Path) -> set[str]:
     library = site / "executorch_tensorrt" / "lib" / "libexecutorch_tensorrt.so"
-    exported = told("nm", "-DC", "--defined-only", library).splitlines()
-    assert len(exported) > 100
-    assert not [line for line in exported if "executorch_tensorrt::" not in line]
-    # Templates of the standard library over our types are weak; everything else is in our namespace.
-    strong = [line.split(maxsplit=2)[2] for line in exported if line.split(maxsplit=2)[1] in "TDB"]
-    assert not [name for name in strong if name.startswith(("boost::", "std::", "executorch::"))]
+    return {line.split(maxsplit=2)[2] for line in told("nm", "-DC", "--defined-only", library).splitlines()}
+
+
+def names(symbols: Iterable[str]) -> Counter[str]:
+    """Without scopes and parameters."""
+    return Counter(re.sub(r"(\[abi:\w+\])?(\(.*)?$", "", symbol).rpartition("::")[2] for symbol in symbols)
+
+
+def test_library_exports_what_is_marked_and_nothing_else(exported: set[str], marked: Marked) -> None:
+    assert not [symbol for symbol in exported if not symbol.startswith("executorch_tensorrt::")]
+    assert names(exported) == marked.public + marked.internal
+    assert (marked.public.total(), marked.internal.total()) == EXPORTED
+
+
+def test_internal_exports_are_what_our_binaries_use(site: Path, exported: set[str], marked: Marked) -> None:
+    package = site / "executorch_tensorrt"
+    binaries = [*package.glob("_native.cpython-*.so"), package / "bin" / "etrt_runner"]
+    undefined = [line.split(maxsplit=1)[1] for line in told("nm", "-DCu", *binaries).splitlines() if " U " in line]
+    assert not [symbol for symbol in undefined if symbol.startswith("executorch_tensorrt::") and symbol not in exported]
+    assert not marked.internal - names(exported.intersection(undefined))
 
 
 def test_extension_module_exports_its_entry_point_alone(site: Path) -> None:

@@ -31,7 +31,7 @@ class EngineBuffers;
 //
 // Copies are the same state. Thread-safe: every function waits for calls that use the buffers, also for those that
 // returned before a device was done.
-class ETRT_API EngineState {
+class EngineState {
  public:
   struct Buffer {
     std::string name;   // the model's, such as "layers.0.k_cache"
@@ -40,18 +40,18 @@ class ETRT_API EngineState {
     std::size_t nbytes = 0;
   };
 
-  EngineState();
+  ETRT_API EngineState();
 
   // Those of the engines that were loaded so far, by name.
-  std::vector<Buffer> buffers() const;
+  ETRT_API std::vector<Buffer> buffers() const;
 
   // Gives every buffer its initial value.
-  executorch::runtime::Error reset();
+  ETRT_API executorch::runtime::Error reset();
 
   // Copies a buffer out, row-major, or in. InvalidArgument when there is none of that name or it has another size in
   // bytes; Internal when its device fails. take_last_error() says so.
-  executorch::runtime::Error read(const std::string& name, void* data, std::size_t nbytes) const;
-  executorch::runtime::Error write(const std::string& name, const void* data, std::size_t nbytes);
+  ETRT_API executorch::runtime::Error read(const std::string& name, void* data, std::size_t nbytes) const;
+  ETRT_API executorch::runtime::Error write(const std::string& name, const void* data, std::size_t nbytes);
 
  private:
   friend class EngineStateGuard;
@@ -59,9 +59,9 @@ class ETRT_API EngineState {
 };
 
 // Until it ends, methods that the calling thread loads share `state`.
-class [[nodiscard]] ETRT_API EngineStateGuard : public Guard {
+class [[nodiscard]] EngineStateGuard : public Guard {
  public:
-  explicit EngineStateGuard(const EngineState& state);
+  ETRT_API explicit EngineStateGuard(const EngineState& state);
 };
 
 }  // namespace executorch_tensorrt

@@ -18,20 +18,20 @@ struct GuardEntry;
 // coroutine that resumed on another thread or by an owner that keeps no order, logs a line and does no harm. On another
 // thread, what that thread asks for stays; the guard's own thread has what the guard asks for until the next of the
 // kind begins or ends there. Before a later one, that one still counts, and what was there before both comes after it.
-class ETRT_API Guard {
+class Guard {
  public:
   Guard(const Guard&) = delete;
   Guard& operator=(const Guard&) = delete;
 
   // Whether the calling thread made it.
-  bool is_of_this_thread() const noexcept;
+  ETRT_API bool is_of_this_thread() const noexcept;
 
   // Why it must not end now on the calling thread; empty when it may.
-  std::string end_error() const;
+  ETRT_API std::string end_error() const;
 
  protected:
-  explicit Guard(std::shared_ptr<GuardEntry> entry) noexcept;
-  ~Guard();
+  ETRT_API explicit Guard(std::shared_ptr<GuardEntry> entry) noexcept;
+  ETRT_API ~Guard();
 
  private:
   std::shared_ptr<GuardEntry> entry_;

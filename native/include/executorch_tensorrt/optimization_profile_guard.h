@@ -15,18 +15,18 @@ namespace executorch_tensorrt {
 //
 //   executorch_tensorrt::OptimizationProfileGuard guard(1);
 //   auto result = module.forward(inputs);
-class [[nodiscard]] ETRT_API OptimizationProfileGuard : public Guard {
+class [[nodiscard]] OptimizationProfileGuard : public Guard {
  public:
   // Pins the profile with this index on every engine. Throws std::invalid_argument for a negative index; an index past
   // an engine's last profile is an error of forward().
-  explicit OptimizationProfileGuard(std::int32_t index);
+  ETRT_API explicit OptimizationProfileGuard(std::int32_t index);
 
   // A bool is no index.
   template <typename T, std::enable_if_t<std::is_same_v<T, bool>, int> = 0>
   explicit OptimizationProfileGuard(T) = delete;
 
   // The lowest profile that accepts all input shapes, on every call, whatever ran before.
-  static OptimizationProfileGuard automatic();
+  ETRT_API static OptimizationProfileGuard automatic();
 
  private:
   struct Automatic {};
