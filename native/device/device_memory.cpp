@@ -174,6 +174,14 @@ HostBlock::~HostBlock() {
 
 DevicePool::~DevicePool() {
   const CudaDeviceScope scope(cuda_, device_);
+  const OutsideCaptures outside(cuda_);
+  for (auto& [nbytes, blocks] : free_) {
+    for (const std::unique_ptr<Block>& block : blocks) {
+      for (WorkInFlight& reader : block->readers_) {
+        (void)reader.wait();
+      }
+    }
+  }
   free_.clear();
 }
 
@@ -232,15 +240,27 @@ Result<std::shared_ptr<DevicePool::Block>> DevicePool::take(std::size_t nbytes, 
     }
     block->readers_.clear();
   }
-  for (WorkInFlight& reader : block->readers_) {
+  if (Status status = come_behind_readers(*block, stream); !status.ok()) {
+    return status;
+  }
+  block->stream_ = stream;
+  const auto back = [pool = shared_from_this()](Block* dropped) { pool->put_back(std::unique_ptr<Block>(dropped)); };
+  return std::shared_ptr<Block>(block.release(), back);
+}
+
+// A stream that is being captured can't wait for what is outside of the capture.
+Status DevicePool::come_behind_readers(Block& block, const CallStream& stream) {
+  std::optional<OutsideCaptures> outside;
+  if (stream.is_captured) {
+    outside.emplace(cuda_);
+  }
+  for (WorkInFlight& reader : block.readers_) {
     if (Status status = stream.is_captured ? reader.wait() : reader.put_before(stream); !status.ok()) {
       return status;
     }
   }
-  block->readers_.clear();
-  block->stream_ = stream;
-  const auto back = [pool = shared_from_this()](Block* dropped) { pool->put_back(std::unique_ptr<Block>(dropped)); };
-  return std::shared_ptr<Block>(block.release(), back);
+  block.readers_.clear();
+  return {};
 }
 
 void DevicePool::put_back(std::unique_ptr<Block> block) {

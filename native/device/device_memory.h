@@ -66,7 +66,7 @@ struct PinnedBuffer : GrowingBlock {
 class HostBlock {
  public:
   explicit HostBlock(std::size_t nbytes);  // std::bad_alloc
-  ~HostBlock();
+  ETRT_INTERNAL ~HostBlock();
   HostBlock(const HostBlock&) = delete;
   HostBlock& operator=(const HostBlock&) = delete;
 
@@ -119,6 +119,7 @@ class DevicePool : public std::enable_shared_from_this<DevicePool> {
 
   std::unique_ptr<Block> find(std::size_t nbytes, const CallStream& stream);
   Result<std::unique_ptr<Block>> make(std::size_t nbytes);
+  Status come_behind_readers(Block& block, const CallStream& stream);
   void put_back(std::unique_ptr<Block> block);
 
   const Cuda& cuda_;

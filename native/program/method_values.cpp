@@ -181,7 +181,11 @@ Status MethodValues::take_output(std::size_t o) {
 
 // Work may have been queued also where the call failed. On the thread's own stream, one that succeeded has waited.
 Status MethodValues::end(bool has_succeeded) {
-  if (!std::exchange(is_begun_, false) || stream_.is_captured) {
+  if (!std::exchange(is_begun_, false)) {
+    return {};
+  }
+  if (stream_.is_captured) {
+    from_.clear();  // the caller keeps what his graph reads
     return {};
   }
   const CudaDeviceScope scope(*cuda_, *device_);
