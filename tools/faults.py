@@ -512,7 +512,7 @@ OF_MODULES = (
         "      source.block->add_reader(ready_);\n",
         "",
         MODULE,
-        unseen="sequences keep inputs of other methods until they are read: memory that is dropped is not waited for yet",
+        unseen="sequences keep inputs of other methods until they are read, while a pool that ends waits for none",
     ),
     one(
         "pinned memory is used again before its copy is done",
@@ -580,7 +580,7 @@ OF_MODULES = (
         "    if (Status status = stream.is_captured ? reader.wait() : reader.put_before(stream); !status.ok()) {",
         "    if (Status status = stream.is_captured ? reader.wait() : Status(); !status.ok()) {",
         MODULE,
-        unseen="sequences keep inputs of other methods until they are read: memory that is dropped is not waited for yet",
+        unseen="sequences keep inputs of other methods until they are read, while a pool that ends waits for none",
     ),
     one(
         "an output's memory is not its own",
