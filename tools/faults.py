@@ -464,6 +464,7 @@ MEMORY_AND_CONTEXTS = (
         "const std::unique_lock<std::mutex> lock = locked(mutex_, yields_);",
         "",
         THREADS,
+        unseen="engines of this kind share a state, whose lock holds them apart as well",
     ),
     one(
         "two calls of one state at once", HANDLE, "    buffers_lock = locked(buffers_->mutex, yields_);\n", "", THREADS
@@ -474,6 +475,7 @@ MEMORY_AND_CONTEXTS = (
         "  {\n    const std::unique_lock<std::mutex> lock = locked(buffers.mutex);\n    const Result",
         "  {\n    const Result",
         THREADS,
+        unseen="it takes some nanoseconds: for ThreadSanitizer",
     ),
     one(
         "memory that was freed is known to lie where it was",
@@ -504,7 +506,14 @@ OF_MODULES = (
         "    if (Status status; !status.ok()) {",
         MODULE,
     ),
-    one("a call is no reader of its input's memory", VALUES, "      source.block->add_reader(ready_);\n", "", MODULE),
+    one(
+        "a call is no reader of its input's memory",
+        VALUES,
+        "      source.block->add_reader(ready_);\n",
+        "",
+        MODULE,
+        unseen="sequences keep inputs of other methods until they are read, while a pool that ends waits for none",
+    ),
     one(
         "pinned memory is used again before its copy is done",
         VALUES,
@@ -554,6 +563,7 @@ OF_MODULES = (
         "    array.output.block->used_on(stream);\n",
         "",
         MODULE,
+        unseen="only work that a caller queues himself would show it, and sequences queue none on outputs",
     ),
     Fault(
         "memory is given to calls of another stream without order",
@@ -562,6 +572,7 @@ OF_MODULES = (
             Change(MEMORY, "} else if (!block->stream_.is_same(stream)) {", "} else if (block == nullptr) {"),
         ),
         (MODULE,),
+        unseen="only work that a caller queues himself would show it, and sequences queue none on outputs",
     ),
     one(
         "memory that readers use is given out at once",
@@ -569,6 +580,7 @@ OF_MODULES = (
         "    if (Status status = stream.is_captured ? reader.wait() : reader.put_before(stream); !status.ok()) {",
         "    if (Status status = stream.is_captured ? reader.wait() : Status(); !status.ok()) {",
         MODULE,
+        unseen="sequences keep inputs of other methods until they are read, while a pool that ends waits for none",
     ),
     one(
         "an output's memory is not its own",
