@@ -229,8 +229,7 @@ def release(world: World, step: Call, moved: list[Memory], arguments: list[Any],
             if argument.place == "fixed" and not step.wrong:
                 world.fixed[kind_of(world, step, index), argument.slot].readers.add(step.stream)
         engine = world.places[step.module].loaded.get(step.method)
-        others = [a for a in arguments if isinstance(a, DeviceArray) and not is_of(world, a, engine)]
-        world.flying.setdefault(step.stream, []).extend([*moved, *others])
+        world.flying.setdefault(step.stream, []).extend(moved)
     else:
         for memory in moved:
             memory.free()
