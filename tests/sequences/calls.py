@@ -12,7 +12,6 @@ from sequences.device import Memory
 from sequences.held import (
     Fixed,
     Held,
-    Loaded,
     Place,
     expect_equal,
     profile_of,
@@ -30,7 +29,6 @@ from sequences.world import World, do
 
 from executorch_tensorrt import (
     CudaStreamGuard,
-    DeviceArray,
     OptimizationProfileGuard,
 )
 
@@ -228,12 +226,7 @@ def release(world: World, step: Call, moved: list[Memory], arguments: list[Any],
         for index, argument in enumerate(step.arguments):
             if argument.place == "fixed" and not step.wrong:
                 world.fixed[kind_of(world, step, index), argument.slot].readers.add(step.stream)
-        engine = world.places[step.module].loaded.get(step.method)
         world.flying.setdefault(step.stream, []).extend(moved)
     else:
         for memory in moved:
             memory.free()
-
-
-def is_of(world: World, array: DeviceArray, engine: Loaded | None) -> bool:
-    return any(held.array is array and held.engine is engine for held in world.held.values())
