@@ -203,10 +203,10 @@ ORDER_AND_WAITS = (
         "    if (Status status; !status.ok()) {",
     ),
     one(
-        "a call that is captured waits inside of the capture",
-        CALL,
-        "  if (stream.is_captured) {\n    const OutsideCaptures outside(work.cuda_);",
-        "  if (stream.is_captured) {",
+        "a wait breaks the capture of its thread",
+        ORDER,
+        "    const OutsideCaptures outside(cuda_);\n    return cuda_.check(cuda_.EventSynchronize",
+        "    return cuda_.check(cuda_.EventSynchronize",
     ),
     one(
         "calls are not told to those that share their state",

@@ -64,7 +64,6 @@ void hand_over(const DeviceArray& array, CudaStream stream) {
       return cuda.failure(error, "using the stream that an array is asked for");
     }
     if (capturing != 0) {
-      const OutsideCaptures outside(cuda);
       return ready.wait();
     }
     array.output.block->used_on(stream);
@@ -74,10 +73,7 @@ void hand_over(const DeviceArray& array, CudaStream stream) {
 
 // Whoever takes it from here does so on a stream that nobody names, if on any.
 void wait_for(const DeviceArray& array) {
-  settle(array, [&](const Cuda& cuda) {
-    const OutsideCaptures outside(cuda);
-    return WorkInFlight(array.output.ready).wait();
-  });
+  settle(array, [&](const Cuda&) { return WorkInFlight(array.output.ready).wait(); });
 }
 
 nb::dict cuda_array_interface(const DeviceArray& array) {

@@ -90,7 +90,6 @@ Result<DeviceCall> DeviceCall::begin(StreamWork& work, const CallStream& stream)
   work.timed_[0] = work.timed_[1] = false;
   WorkInFlight& last = work.order_->last;
   if (stream.is_captured) {
-    const OutsideCaptures outside(work.cuda_);
     if (Status status = last.wait(); !status.ok()) {
       return status;
     }

@@ -174,7 +174,6 @@ HostBlock::~HostBlock() {
 
 DevicePool::~DevicePool() {
   const CudaDeviceScope scope(cuda_, device_);
-  const OutsideCaptures outside(cuda_);
   for (auto& [nbytes, blocks] : free_) {
     for (const std::unique_ptr<Block>& block : blocks) {
       for (WorkInFlight& reader : block->readers_) {
@@ -250,10 +249,6 @@ Result<std::shared_ptr<DevicePool::Block>> DevicePool::take(std::size_t nbytes, 
 
 // A stream that is being captured can't wait for what is outside of the capture.
 Status DevicePool::come_behind_readers(Block& block, const CallStream& stream) {
-  std::optional<OutsideCaptures> outside;
-  if (stream.is_captured) {
-    outside.emplace(cuda_);
-  }
   for (WorkInFlight& reader : block.readers_) {
     if (Status status = stream.is_captured ? reader.wait() : reader.put_before(stream); !status.ok()) {
       return status;

@@ -45,7 +45,11 @@ class DeviceEvent {
   Status record(CudaStream stream) {
     return cuda_.check(cuda_.EventRecord(event_, stream), "recording the end of a call");
   }
-  Status wait() const { return cuda_.check(cuda_.EventSynchronize(event_), "waiting for an earlier call"); }
+  // Also while the thread captures a stream: what waits may be garbage that Python collects there.
+  Status wait() const {
+    const OutsideCaptures outside(cuda_);
+    return cuda_.check(cuda_.EventSynchronize(event_), "waiting for an earlier call");
+  }
   Status put_before(CudaStream stream) const {
     return cuda_.check(cuda_.StreamWaitEvent(stream, event_, 0), "ordering a call behind an earlier one");
   }

@@ -88,7 +88,6 @@ MethodValues::~MethodValues() {
     return;
   }
   const CudaDeviceScope scope(*cuda_, *device_);
-  const OutsideCaptures outside(*cuda_);
   (void)copied_.wait();
   (void)last_.wait();  // staged inputs are read until then
   staged_.clear();
@@ -148,11 +147,7 @@ Status MethodValues::begin(std::vector<EValue>& inputs, const std::vector<Device
 }
 
 Status MethodValues::come_behind(WorkInFlight& work) {
-  if (!stream_.is_captured) {
-    return work.put_before(stream_);
-  }
-  const OutsideCaptures outside(*cuda_);
-  return work.wait();
+  return stream_.is_captured ? work.wait() : work.put_before(stream_);
 }
 
 Status MethodValues::mark(WorkInFlight& work) {
