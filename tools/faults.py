@@ -50,6 +50,7 @@ CALL = "device/device_call.cpp"
 CALL_H = "device/device_call.h"
 ORDER = "device/stream_order.cpp"
 ORDER_H = "device/stream_order.h"
+ORDER_H = "device/stream_order.h"
 CUDA_H = "device/cuda.h"
 GRAPHS = "device/graph_cache.cpp"
 GRAPHS_H = "device/graph_cache.h"
@@ -204,7 +205,7 @@ ORDER_AND_WAITS = (
     ),
     one(
         "a wait breaks the capture of its thread",
-        ORDER,
+        ORDER_H,
         "    const OutsideCaptures outside(cuda_);\n    return cuda_.check(cuda_.EventSynchronize",
         "    return cuda_.check(cuda_.EventSynchronize",
     ),
