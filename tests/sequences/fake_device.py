@@ -170,6 +170,7 @@ class FakeDevice:
         self.cuda.run(2)
 
     def busy(self, number: int) -> None:
+        self.cuda.library.cudaFree(None)  # as a library of the caller's has the device's context
         self.cuda.enqueue(self.streams[number], lambda: None)
 
     def begin_capture(self, number: int) -> None:
