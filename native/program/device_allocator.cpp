@@ -45,8 +45,10 @@ class CudaAllocator final : public executorch::runtime::DeviceAllocator {
   }
   void deallocate(void* data, DeviceIndex index) override {
     forget_memory(data);
-    on_device(index,
-              [&](const Cuda& cuda) { return cuda.check(cuda.Free(data), "freeing a program's device memory"); });
+    on_device(index, [&](const Cuda& cuda) {
+      const OutsideCaptures outside(cuda);  // Python may collect a module while a graph is recorded
+      return cuda.check(cuda.Free(data), "freeing a program's device memory");
+    });
   }
   Error copy_host_to_device(void* to, const void* from, std::size_t nbytes, DeviceIndex index) override {
     return on_device(index, [&](const Cuda& cuda) {
