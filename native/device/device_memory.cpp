@@ -120,9 +120,9 @@ Status GrowingBlock::grow(std::size_t nbytes, const char* what, const std::strin
   int error = type_ == kDevice ? cuda_->Malloc(&data_, nbytes) : cuda_->MallocHost(&data_, nbytes);
   if (error != 0) {
     data_ = nullptr;
-    return cuda_->failure(error, "allocating " + std::to_string(nbytes) + " bytes of " +
-                                     (type_ == kDevice ? "device" : "pinned") + " memory for " + what +
-                                     (name.empty() ? "" : "'" + name + "'"));
+    const char* const of = type_ == kDevice ? " bytes of device memory for " : " bytes of pinned memory for ";
+    return cuda_->failure(error,
+                          "allocating " + std::to_string(nbytes) + of + what + (name.empty() ? "" : "'" + name + "'"));
   }
   size_ = nbytes;
   error = type_ == kDevice ? cuda_->GetDevice(&place.device) : 0;
