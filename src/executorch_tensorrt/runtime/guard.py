@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from types import TracebackType
-from typing import TYPE_CHECKING
+from typing import TypeVar
 
 from executorch_tensorrt import _native
 from executorch_tensorrt.runtime.log import forward_messages
 
-if TYPE_CHECKING:
-    from typing_extensions import Self
+
+_Own = TypeVar("_Own", bound="Guard")
 
 
 class Guard:
@@ -23,7 +23,7 @@ class Guard:
     def __init__(self, native: _native.Guard) -> None:
         self._native = native
 
-    def __enter__(self) -> Self:
+    def __enter__(self: _Own) -> _Own:
         self._native.enter()
         return self
 
