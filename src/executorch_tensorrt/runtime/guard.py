@@ -8,7 +8,6 @@ from typing import TypeVar
 from executorch_tensorrt import _native
 from executorch_tensorrt.runtime.log import forward_messages
 
-
 _Own = TypeVar("_Own", bound="Guard")
 
 
