@@ -122,14 +122,11 @@ Status Contexts::need_activation_memory(std::size_t nbytes) {
   return {};
 }
 
-bool Contexts::collect_layers(bool collect) {
-  if (std::exchange(collects_layers_, collect) == collect) {
-    return false;
-  }
+void Contexts::collect_layers(bool collect) {
+  collects_layers_ = collect;
   for (std::size_t profile = 0; profile < contexts_.size(); ++profile) {
     end(profile);
   }
-  return true;
 }
 
 void Contexts::end(std::size_t profile) noexcept {

@@ -67,8 +67,8 @@ class Contexts {
   // block before they are used again: what was recorded of their work until then is of the old one.
   Result<BoundContext*> make(std::size_t profile);
 
-  // Contexts collect layers from their beginning or never: they end when it changes. True if it did.
-  bool collect_layers(bool collect);
+  // Contexts collect layers from their beginning or never: all end.
+  void collect_layers(bool collect);
   bool collects_layers() const { return collects_layers_; }
 
   void end(std::size_t profile) noexcept;

@@ -93,8 +93,6 @@ class DeviceCall {
   DeviceCall(DeviceCall&& other) noexcept;
   DeviceCall& operator=(DeviceCall&&) = delete;
 
-  CudaStream stream() const { return stream_.handle; }
-
   // The device address to give to the engine. Memory on the host is copied to the device.
   Result<void*> input(std::size_t index, const std::string& name, const CallerMemory& memory);
 

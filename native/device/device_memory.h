@@ -57,6 +57,10 @@ class GrowingBlock {
 struct DeviceBuffer : GrowingBlock {
   explicit DeviceBuffer(const Cuda& cuda) : GrowingBlock(cuda, kDevice) {}
 };
+// Up to here a value gets from and to memory that is not pinned sooner through some that is. (H200: 124 in place of
+// 143 us for 512 KB each way; no difference at 4 MB.)
+constexpr std::size_t kMostPinned = 1u << 20;
+
 struct PinnedBuffer : GrowingBlock {
   explicit PinnedBuffer(const Cuda& cuda) : GrowingBlock(cuda, kHost) {}
 };

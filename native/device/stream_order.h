@@ -54,6 +54,7 @@ class DeviceEvent {
     return cuda_.check(cuda_.StreamWaitEvent(stream, event_, 0), "ordering a call behind an earlier one");
   }
   bool is_done() const {
+    const OutsideCaptures outside(cuda_);
     const int error = cuda_.EventQuery(event_);
     cuda_.ignore(error);  // "not ready" is one to CUDA
     return error == 0;

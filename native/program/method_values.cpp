@@ -44,9 +44,6 @@ std::string number_text(const EValue& value) {
   return value.isInt() ? std::to_string(value.toInt()) : "";
 }
 
-// An input of more takes CUDA less time straight from memory that is not pinned.
-constexpr std::size_t kMostPinned = 1u << 20;
-
 }  // namespace
 
 MethodValues::MethodValues(Method& method, const MethodInfo& info) : method_(method), outputs_(info.outputs.size()) {
