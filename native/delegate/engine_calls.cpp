@@ -343,9 +343,8 @@ void EngineCalls::record_graph(EngineCall& call) {
   }
   failures_.warn("calls are not replayed from now on: " + status.message());
   call.device->wait();  // before the context, which may be of no more use, ends
-  graphs_->forget_all();
-  end_context(call.profile);
   graphs_.reset();
+  contexts_->end(call.profile);
 }
 
 void EngineCalls::end_context(std::size_t profile) noexcept {
