@@ -1,5 +1,6 @@
 // A CUDA runtime without a GPU, for tests. See cudart.h.
 #include <cstring>
+#include <optional>
 
 #include "cuda/library.h"
 
@@ -87,6 +88,18 @@ struct PointerAttributes {
   void* host_pointer;
 };
 
+// What takes or gives memory, which breaks a capture.
+template <typename Body>
+int memory_call(const char* function, std::optional<std::size_t> nbytes, Body&& body) {
+  return call(function, nbytes ? std::to_string(*nbytes) : "",
+              [&]() -> int { return breaks_capture() ? kCaptureUnsupported : body(); });
+}
+
+int allocate(void** data, std::size_t nbytes, Kind kind, int device) {
+  *data = state().memory.allocate(nbytes, kind, device);
+  return *data != nullptr ? kSuccess : kMemoryAllocation;
+}
+
 }  // namespace
 
 extern "C" {
@@ -135,58 +148,25 @@ const char* cudaGetErrorName(int error) { return text_of(error).name; }
 const char* cudaGetErrorString(int error) { return text_of(error).text; }
 
 int cudaMalloc(void** data, std::size_t nbytes) {
-  return call("Malloc", std::to_string(nbytes), [&]() -> int {
-    if (breaks_capture()) {
-      return kCaptureUnsupported;
-    }
-    *data = state().memory.allocate(nbytes, kDevice, current_device);
-    return *data != nullptr ? kSuccess : kMemoryAllocation;
-  });
+  return memory_call("Malloc", nbytes, [&] { return allocate(data, nbytes, kDevice, current_device); });
 }
 int cudaFree(void* data) {
-  return call("Free", "", [&]() -> int {
-    if (breaks_capture()) {
-      return kCaptureUnsupported;
-    }
-    if (data != nullptr) {
-      state().memory.free(data);
-    }
-    return kSuccess;
-  });
+  return memory_call("Free", std::nullopt,
+                     [&] { return data != nullptr ? state().memory.free(data) : void(), kSuccess; });
 }
 int cudaMallocHost(void** data, std::size_t nbytes) {
-  return call("MallocHost", std::to_string(nbytes), [&]() -> int {
-    if (breaks_capture()) {
-      return kCaptureUnsupported;
-    }
-    *data = state().memory.allocate(nbytes, kHost, 0);
-    return *data != nullptr ? kSuccess : kMemoryAllocation;
-  });
+  return memory_call("MallocHost", nbytes, [&] { return allocate(data, nbytes, kHost, 0); });
 }
 int cudaFreeHost(void* data) {
-  return call("FreeHost", "", [&]() -> int {
-    if (breaks_capture()) {
-      return kCaptureUnsupported;
-    }
-    state().memory.free(data);
-    return kSuccess;
-  });
+  return memory_call("FreeHost", std::nullopt, [&] { return state().memory.free(data), kSuccess; });
 }
 int cudaHostRegister(void* data, std::size_t nbytes, unsigned) {
-  return call("HostRegister", std::to_string(nbytes), [&]() -> int {
-    if (breaks_capture()) {
-      return kCaptureUnsupported;
-    }
-    return state().memory.pin(data, nbytes) ? kSuccess : kAlreadyRegistered;
-  });
+  return memory_call("HostRegister", nbytes,
+                     [&]() -> int { return state().memory.pin(data, nbytes) ? kSuccess : kAlreadyRegistered; });
 }
 int cudaHostUnregister(void* data) {
-  return call("HostUnregister", "", [&]() -> int {
-    if (breaks_capture()) {
-      return kCaptureUnsupported;
-    }
-    return state().memory.unpin(data) ? kSuccess : kNotRegistered;
-  });
+  return memory_call("HostUnregister", std::nullopt,
+                     [&]() -> int { return state().memory.unpin(data) ? kSuccess : kNotRegistered; });
 }
 int cudaDeviceSynchronize() {
   const auto body = [&]() -> int {

@@ -6,20 +6,12 @@
 #include <string>
 #include <vector>
 
+#include "caller_graphs.h"
 #include "delegate_metadata.h"
 #include "device_caller.h"
 #include "executorch_tensorrt/optimization_profile_guard.h"
 #include "executorch_tensorrt/profiling_control.h"
 #include "own_buffers.h"
-
-extern "C" {
-int cudaStreamBeginCapture(void* stream, int mode);
-int cudaStreamEndCapture(void* stream, void** graph);
-int cudaGraphInstantiateWithFlags(void** exec, void* graph, unsigned long long flags);
-int cudaGraphLaunch(void* exec, void* stream);
-int cudaGraphExecDestroy(void* exec);
-int cudaGraphDestroy(void* graph);
-}
 
 using namespace executorch_tensorrt;
 using namespace executorch_tensorrt::testing;

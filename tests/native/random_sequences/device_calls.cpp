@@ -2,21 +2,14 @@
 
 #include <optional>
 
+#include "../caller_graphs.h"
 #include "delegate/options.h"
 #include "device_world.h"
 #include "executorch_tensorrt/cuda_stream_guard.h"
 #include "executorch_tensorrt/last_error.h"
 #include "executorch_tensorrt/optimization_profile_guard.h"
 
-extern "C" {
-int cudaGetLastError();
-int cudaStreamBeginCapture(void* stream, int mode);
-int cudaStreamEndCapture(void* stream, void** graph);
-int cudaGraphInstantiateWithFlags(void** exec, void* graph, unsigned long long flags);
-int cudaGraphLaunch(void* exec, void* stream);
-int cudaGraphExecDestroy(void* exec);
-int cudaGraphDestroy(void* graph);
-}
+extern "C" int cudaGetLastError();
 
 namespace executorch_tensorrt::testing {
 
