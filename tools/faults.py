@@ -106,7 +106,7 @@ REVIEWED = (
     one(
         "a staged input is not behind the call that reads the one before",
         VALUES,
-        "  if (Status status = come_behind(last_); !status.ok()) {",
+        "  if (Status status = last_.put_before(stream_); !status.ok()) {",
         "  if (Status status; !status.ok()) {",
         MODULE,
         review="B4",
@@ -194,14 +194,14 @@ ORDER_AND_WAITS = (
     one(
         "a call is not ordered behind the one before",
         CALL,
-        "} else if (Status status = last.put_before(stream); !status.ok()) {",
-        "} else if (Status status; !status.ok()) {",
+        "  if (Status status = work.order_->last.put_before(stream); !status.ok()) {",
+        "  if (Status status; !status.ok()) {",
     ),
     one(
         "a call that is captured does not wait for the one before",
-        CALL,
-        "    if (Status status = last.wait(); !status.ok()) {",
-        "    if (Status status; !status.ok()) {",
+        ORDER_H,
+        "    if (call.is_captured) {\n      return wait();",
+        "    if (call.is_captured) {\n      return {};",
     ),
     one(
         "a wait breaks the capture of its thread",
@@ -503,7 +503,7 @@ OF_MODULES = (
     one(
         "a call is not behind the one that its input comes from",
         VALUES,
-        "    if (Status status = come_behind(source.ready); !status.ok()) {",
+        "    if (Status status = source.ready.put_before(stream_); !status.ok()) {",
         "    if (Status status; !status.ok()) {",
         MODULE,
     ),
@@ -578,10 +578,9 @@ OF_MODULES = (
     one(
         "memory that readers use is given out at once",
         MEMORY,
-        "    if (Status status = stream.is_captured ? reader.wait() : reader.put_before(stream); !status.ok()) {",
-        "    if (Status status = stream.is_captured ? reader.wait() : Status(); !status.ok()) {",
+        "    if (Status status = reader.put_before(stream); !status.ok()) {",
+        "    if (Status status; !status.ok()) {",
         MODULE,
-        unseen="sequences keep inputs of other methods until they are read, while a pool that ends waits for none",
     ),
     one(
         "an output's memory is not its own",

@@ -84,12 +84,7 @@ std::optional<std::uint64_t> StreamWork::take_device_ns() {
 Result<DeviceCall> DeviceCall::begin(StreamWork& work, const CallStream& stream) {
   work.copies_.clear();
   work.timed_[0] = work.timed_[1] = false;
-  WorkInFlight& last = work.order_->last;
-  if (stream.is_captured) {
-    if (Status status = last.wait(); !status.ok()) {
-      return status;
-    }
-  } else if (Status status = last.put_before(stream); !status.ok()) {
+  if (Status status = work.order_->last.put_before(stream); !status.ok()) {
     return status;
   }
   return DeviceCall(work, stream);

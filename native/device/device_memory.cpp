@@ -239,23 +239,15 @@ Result<std::shared_ptr<DevicePool::Block>> DevicePool::take(std::size_t nbytes, 
     }
     block->readers_.clear();
   }
-  if (Status status = come_behind_readers(*block, stream); !status.ok()) {
-    return status;
-  }
-  block->stream_ = stream;
-  const auto back = [pool = shared_from_this()](Block* dropped) { pool->put_back(std::unique_ptr<Block>(dropped)); };
-  return std::shared_ptr<Block>(block.release(), back);
-}
-
-// A stream that is being captured can't wait for what is outside of the capture.
-Status DevicePool::come_behind_readers(Block& block, const CallStream& stream) {
-  for (WorkInFlight& reader : block.readers_) {
-    if (Status status = stream.is_captured ? reader.wait() : reader.put_before(stream); !status.ok()) {
+  for (WorkInFlight& reader : block->readers_) {
+    if (Status status = reader.put_before(stream); !status.ok()) {
       return status;
     }
   }
-  block.readers_.clear();
-  return {};
+  block->readers_.clear();
+  block->stream_ = stream;
+  const auto back = [pool = shared_from_this()](Block* dropped) { pool->put_back(std::unique_ptr<Block>(dropped)); };
+  return std::shared_ptr<Block>(block.release(), back);
 }
 
 void DevicePool::put_back(std::unique_ptr<Block> block) {

@@ -123,7 +123,6 @@ class DevicePool : public std::enable_shared_from_this<DevicePool> {
 
   std::unique_ptr<Block> find(std::size_t nbytes, const CallStream& stream);
   Result<std::unique_ptr<Block>> make(std::size_t nbytes);
-  Status come_behind_readers(Block& block, const CallStream& stream);
   void put_back(std::unique_ptr<Block> block);
 
   const Cuda& cuda_;

@@ -72,8 +72,12 @@ struct WorkInFlight {
 
   bool is_on(const StreamId& id) const { return id && id == stream; }
 
-  // Behind its event, not its stream: that may be gone.
-  Status put_before(const CallStream& call) const {
+  // Behind its event, not its stream: that may be gone. A call that is being captured can't come behind what is not in
+  // its graph, so it waits.
+  Status put_before(const CallStream& call) {
+    if (call.is_captured) {
+      return wait();
+    }
     return end && !is_on(call.id) ? end->put_before(call.handle) : Status();
   }
 

@@ -114,13 +114,13 @@ Status MethodValues::begin(std::vector<EValue>& inputs, const std::vector<Device
   if (!scope.status().ok()) {
     return scope.status();
   }
-  if (Status status = come_behind(last_); !status.ok()) {
+  if (Status status = last_.put_before(stream_); !status.ok()) {
     return status;
   }
   is_begun_ = true;
   from_ = from;
   for (DeviceOutput& source : from_) {
-    if (Status status = come_behind(source.ready); !status.ok()) {
+    if (Status status = source.ready.put_before(stream_); !status.ok()) {
       return status;
     }
   }
@@ -141,10 +141,6 @@ Status MethodValues::begin(std::vector<EValue>& inputs, const std::vector<Device
     }
   }
   return {};
-}
-
-Status MethodValues::come_behind(WorkInFlight& work) {
-  return stream_.is_captured ? work.wait() : work.put_before(stream_);
 }
 
 Status MethodValues::mark(WorkInFlight& work) {

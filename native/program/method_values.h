@@ -62,7 +62,6 @@ class MethodValues {
   };
 
   MethodValues(executorch::runtime::Method& method, const MethodInfo& info);
-  Status come_behind(WorkInFlight& work);
   Status mark(WorkInFlight& work);
   Status stage(std::size_t input, executorch::runtime::EValue& value);
   Status copy_in(Staged& staged, const void* from, std::size_t nbytes);
