@@ -184,7 +184,12 @@ Status map_packaged_engine(const std::string& path, std::size_t offset, std::siz
     return failed(std::strerror(error));
   }
   const std::shared_ptr<void> pages(mapped, [length](void* data) { munmap(data, length); });
-  all.mapped[digest] = {std::shared_ptr<const void>(pages, static_cast<char*>(mapped) + (offset - start)), size};
+  const std::shared_ptr<const void> engine(pages, static_cast<char*>(mapped) + (offset - start));
+  if (const std::string got = sha256(engine.get(), size); got != digest) {
+    return invalid_program(quoted(path) + " is damaged: engine " + digest.substr(0, 12) +
+                           " has other bytes than its digest says, got " + got.substr(0, 12));
+  }
+  all.mapped[digest] = {engine, size};
   return {};
 }
 

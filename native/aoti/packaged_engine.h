@@ -36,7 +36,7 @@ struct PackagedEngine {
 Result<std::shared_ptr<PackagedEngine>> packaged_engine(const void* data, std::size_t size);
 
 // Maps a blob that lies outside its tensor, `size` bytes at `offset` of a file, for as long as the process lives.
-// `digest` is its SHA-256 in hexadecimal; the caller answers for it.
+// `digest` is its SHA-256 in hexadecimal, which is checked here, once a process: all packages share the engine.
 ETRT_INTERNAL Status map_packaged_engine(const std::string& path, std::size_t offset, std::size_t size,
                                          const std::string& digest);
 

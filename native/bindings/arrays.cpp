@@ -35,6 +35,8 @@ constexpr struct {
     {ScalarType::kBFloat16, nb::dlpack::dtype_code::Bfloat, 16},
 };
 
+constexpr char kAllowed[] = "a NumPy array of native byte order, a tensor with DLPack, a CUDA array, or a number";
+
 ScalarType scalar_type_of(nb::dlpack::dtype dtype) {
   for (const auto& entry : kDtypes) {
     if (static_cast<std::uint8_t>(entry.code) == dtype.code && entry.bits == dtype.bits && dtype.lanes == 1) {
@@ -54,7 +56,7 @@ std::string dtype_text(const nb::object& arg) {
   if (nb::hasattr(arg, "dtype")) {
     name += " of dtype " + dtype_text(arg);
   }
-  throw nb::type_error((label + ": got " + name + ", allowed " + allowed).c_str());
+  refuse_type(label + ": got " + name + ", allowed " + allowed);
 }
 
 // Whether the elements lie in memory without gaps, in `dim_order`.
@@ -76,10 +78,9 @@ bool answers_true(const nb::object& arg, const char* method) {
 
 // DLPack refuses tensors that require grad, and drops the sign of those that torch negates lazily.
 nb::object plain(const nb::object& arg) {
-  if (nb::hasattr(arg, "requires_grad") && nb::cast<bool>(arg.attr("requires_grad"))) {
-    return plain(arg.attr("detach")());
-  }
-  return answers_true(arg, "is_neg") ? arg.attr("resolve_neg")() : arg;
+  const bool has_grad = nb::hasattr(arg, "requires_grad") && nb::cast<bool>(arg.attr("requires_grad"));
+  const nb::object values = has_grad ? nb::object(arg.attr("detach")()) : arg;
+  return answers_true(values, "is_neg") ? values.attr("resolve_neg")() : values;
 }
 
 // A copy whose dims lie in memory in the given order: its first dim is dim_order[0], and so on.
@@ -93,6 +94,16 @@ nb::object in_dim_order(const nb::object& arg, const std::vector<std::uint8_t>& 
   }
   const nb::module_ numpy = nb::module_::import_("numpy");
   return numpy.attr("ascontiguousarray")(numpy.attr("transpose")(arg, order));
+}
+
+// Whether a copy that the caller's library made is of the same kind.
+bool is_alike(const nb::ndarray<nb::ro>& copy, const nb::ndarray<nb::ro>& of) {
+  bool is_alike =
+      copy.device_type() == nb::device::cpu::value && copy.dtype() == of.dtype() && copy.ndim() == of.ndim();
+  for (std::size_t d = 0; is_alike && d < of.ndim(); ++d) {
+    is_alike = copy.shape(d) == of.shape(d);
+  }
+  return is_alike;
 }
 
 bool is_number(const nb::object& arg) {
@@ -148,9 +159,8 @@ void check_dtype(const std::string& label, ScalarType got, const TensorMeta& met
 
 // `got` is negative for a device that is none of CUDA's.
 [[noreturn]] void wrong_device(const std::string& label, int got, int allowed) {
-  throw nb::value_error((label + ": got a tensor on " + (got < 0 ? "a device" : "CUDA device " + std::to_string(got)) +
-                         ", allowed a contiguous one on CUDA device " + std::to_string(allowed) + " or on the CPU")
-                            .c_str());
+  refuse_value(label + ": got a tensor on " + (got < 0 ? "a device" : "CUDA device " + std::to_string(got)) +
+               ", allowed a contiguous one on CUDA device " + std::to_string(allowed) + " or on the CPU");
 }
 
 // As the caller's library says it, of a type that no tensor of ExecuTorch has, such as complex64.
@@ -172,6 +182,15 @@ nb::dlpack::dtype dlpack_dtype(ScalarType type) {
 
 InputArray InputArray::from(const std::string& label, const nb::object& arg, const TensorMeta& meta,
                             std::optional<int> device) {
+  try {
+    return convert(label, arg, meta, device);
+  } catch (const std::bad_cast&) {  // what the array says of itself is of another type
+    wrong_type(label, arg, kAllowed);
+  }
+}
+
+InputArray InputArray::convert(const std::string& label, const nb::object& arg, const TensorMeta& meta,
+                               std::optional<int> device) {
   InputArray input;
   if (is_number(arg)) {
     input.number_ = std::make_unique<std::uint64_t>(number_bits(label, arg, meta.dtype));
@@ -202,7 +221,7 @@ InputArray InputArray::from(const std::string& label, const nb::object& arg, con
     if (nb::hasattr(arg, "__cuda_array_interface__")) {
       input.take_device_array(label, {}, meta, device);  // refused: the program has the input on the host
     }
-    wrong_type(label, arg, "a NumPy array of native byte order, a tensor with DLPack, a CUDA array, or a number");
+    wrong_type(label, arg, kAllowed);
   }
   const nb::dlpack::dtype type = input.array_.dtype();
   check_dtype(label, scalar_type_of(type), meta, [&] { return name_of(arg, type); });
@@ -223,8 +242,11 @@ InputArray InputArray::from(const std::string& label, const nb::object& arg, con
   }
   check(check_bounds(label, input.shape_, meta));
   if (!is_dense(input.array_, meta.dim_order)) {
-    input.owner_ = in_dim_order(input.owner_, meta.dim_order);
-    input.array_ = nb::cast<nb::ndarray<nb::ro>>(input.owner_);
+    const auto copy = nb::cast<nb::ndarray<nb::ro>>(in_dim_order(input.owner_, meta.dim_order));
+    if (!is_alike(copy, input.array_) || !is_dense(copy, meta.dim_order)) {
+      wrong_type(label, arg, "an array that its own library makes contiguous");
+    }
+    input.array_ = copy;
   }
   input.make_tensor(input.array_.data(), meta);
   return input;
@@ -233,16 +255,16 @@ InputArray InputArray::from(const std::string& label, const nb::object& arg, con
 void InputArray::take_device_array(const std::string& label, CudaArrayView view, const TensorMeta& meta,
                                    std::optional<int> device) {
   if (!device) {
-    throw nb::value_error((label + ": got a tensor on a device, allowed CPU tensors, since the program has this input "
-                                   "on the host; export with device=\"cuda:0\" to give device tensors, "
-                                   "of a model that uses each input in one engine alone")
-                              .c_str());
+    refuse_value(label +
+                 ": got a tensor on a device, allowed CPU tensors, since the program has this input on the "
+                 "host; export with device=\"cuda:0\" to give device tensors, of a model that uses each input in "
+                 "one engine alone");
   }
   on_device_ = true;
   shape_ = std::move(view.shape);
   check(check_bounds(label, shape_, meta));
   if (view.data == nullptr && std::find(shape_.begin(), shape_.end(), 0) == shape_.end()) {
-    throw nb::value_error((label + ": got a device array at address 0, allowed one that has memory").c_str());
+    refuse_value(label + ": got a device array at address 0, allowed one that has memory");
   }
   make_tensor(view.data, meta, *device);
 }
@@ -280,7 +302,7 @@ EValue scalar_input(const std::string& label, const nb::object& arg, Tag tag) {
       }
       wrong_type(label, arg, "None");
     default:
-      throw nb::type_error((label + ": this kind of method input is not supported").c_str());
+      refuse_type(label + ": this kind of method input is not supported");
   }
 }
 

@@ -36,6 +36,8 @@ class InputArray {
 
  private:
   InputArray() = default;
+  static InputArray convert(const std::string& label, const nanobind::object& arg, const TensorMeta& meta,
+                            std::optional<int> device);
   void make_tensor(const void* data, const TensorMeta& meta, int device = 0);
   void take_device_array(const std::string& label, CudaArrayView view, const TensorMeta& meta,
                          std::optional<int> device);

@@ -6,6 +6,7 @@
 #include <algorithm>
 
 #include "bindings/bindings.h"
+#include "bindings/failure.h"
 #include "core/blob.h"
 #include "core/metadata.h"
 #include "core/selection.h"
@@ -16,14 +17,6 @@ using namespace nb::literals;
 
 namespace executorch_tensorrt {
 namespace {
-
-template <typename T>
-T value_or_throw(Result<T> result) {
-  if (!result.ok()) {
-    throw nb::value_error(result.status().message().c_str());
-  }
-  return std::move(*result);
-}
 
 // The metadata and where the engine lies; no view into the caller's bytes.
 struct Blob {
@@ -39,9 +32,9 @@ struct Blob {
 using Bytes = nb::ndarray<const std::uint8_t, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
 
 Blob read_blob(const Bytes& data) {
-  const BlobView view = value_or_throw(parse_blob(data.data(), data.size()));
-  EngineMetadata metadata = value_or_throw(parse_metadata(view.metadata));
-  std::vector<std::string> kinds = value_or_throw(engine_kinds_of(view, metadata));
+  const BlobView view = value_of(parse_blob(data.data(), data.size()));
+  EngineMetadata metadata = value_of(parse_metadata(view.metadata));
+  std::vector<std::string> kinds = value_of(engine_kinds_of(view, metadata));
   return {std::string(magic_of(view.format)),
           static_cast<std::size_t>(view.engine - data.data()),
           view.engine_size,
@@ -81,13 +74,13 @@ ProfileTable make_table(std::vector<std::string> names, const nb::list& profiles
     }
     ranges.push_back(std::move(inputs));
   }
-  return value_or_throw(ProfileTable::create(std::move(names), std::move(ranges)));
+  return value_of(ProfileTable::create(std::move(names), std::move(ranges)));
 }
 
 // make_shape() clamps ranks, and the core takes no negative dims: ExecuTorch has neither.
 Shape checked_shape(const std::vector<std::int64_t>& dims) {
   if (dims.size() > kMaxRank || std::any_of(dims.begin(), dims.end(), [](std::int64_t dim) { return dim < 0; })) {
-    throw nb::value_error(("a shape has at most " + std::to_string(kMaxRank) + " dims of 0 or more").c_str());
+    refuse_value("a shape has at most " + std::to_string(kMaxRank) + " dims of 0 or more");
   }
   return make_shape(dims);
 }
@@ -101,7 +94,7 @@ std::size_t select(const ProfileTable& table, const std::vector<std::vector<std:
   for (const auto& dims : shapes) {
     inputs.push_back(checked_shape(dims));
   }
-  return value_or_throw(select_profile(table, inputs, request, load_default));
+  return value_of(select_profile(table, inputs, request, load_default));
 }
 
 std::vector<std::vector<std::int64_t>> infer_output_shapes(const EngineMetadata& metadata,
@@ -115,7 +108,7 @@ std::vector<std::vector<std::int64_t>> infer_output_shapes(const EngineMetadata&
     inputs.push_back(checked_shape(shapes[i]));
     names.push_back(metadata.inputs[i].name);
     if (inputs[i].rank() != metadata.record->profiles->ranges(0, i).size()) {
-      throw nb::value_error(("input '" + names[i] + "' has another rank").c_str());
+      refuse_value("input " + quoted(names[i]) + " has another rank");
     }
   }
   std::vector<Shape> outputs;

@@ -159,7 +159,7 @@ class PyModule {
     if (name == "mmap") return CheckedModule::LoadMode::Mmap;
     if (name == "file") return CheckedModule::LoadMode::File;
     if (name == "mlock") return CheckedModule::LoadMode::MmapUseMlockIgnoreErrors;
-    throw nb::value_error(("load_mode: got '" + name + "', allowed 'mmap', 'file', 'mlock'").c_str());
+    refuse_value("load_mode: got " + quoted(name) + ", allowed 'mmap', 'file', 'mlock'");
   }
 
   template <typename Function>
@@ -228,9 +228,8 @@ class PyModule {
     const std::vector<std::optional<int>>& devices = input_devices(info);
     const std::size_t count = nb::len(args);
     if (count != info.inputs.size()) {
-      throw nb::value_error(("method '" + info.name + "': got " + std::to_string(count) + " inputs, allowed " +
-                             std::to_string(info.inputs.size()))
-                                .c_str());
+      refuse_value("method " + quoted(info.name) + ": got " + std::to_string(count) + " inputs, allowed " +
+                   std::to_string(info.inputs.size()));
     }
     arrays.reserve(count);
     std::vector<EValue> values;
@@ -243,7 +242,7 @@ class PyModule {
         continue;
       }
       if (!info.inputs[i].tensor) {
-        throw nb::value_error((label + " is damaged in the program").c_str());
+        refuse_value(label + " is damaged in the program");
       }
       arrays.push_back(InputArray::from(label, arg, *info.inputs[i].tensor, devices[i]));
       values.emplace_back(arrays.back().tensor());

@@ -131,7 +131,7 @@ class Interface {
  public:
   Interface(const std::string& label, const nb::object& interface) : label_(label), interface_(interface) {
     if (!nb::isinstance<nb::dict>(interface)) {
-      throw nb::type_error((label + ": got a __cuda_array_interface__ that is no dict").c_str());
+      refuse_type(label + ": got a __cuda_array_interface__ that is no dict");
     }
   }
 
@@ -148,8 +148,7 @@ class Interface {
 
   [[noreturn]] void refuse(const char* key, const char* allowed) const {
     const auto got = nb::cast<std::string>(nb::repr(find(key))).substr(0, 40);
-    throw nb::type_error(
-        (label_ + ": got " + got + " as '" + key + "' in __cuda_array_interface__, allowed " + allowed).c_str());
+    refuse_type(label_ + ": got " + got + " as '" + key + "' in __cuda_array_interface__, allowed " + allowed);
   }
 
   const std::string& label() const { return label_; }
@@ -173,10 +172,8 @@ void check_strides(const Interface& interface, const CudaArrayView& view) {
   bool fits = true;
   for (std::size_t d = strides.size(); d-- > 0;) {
     if (view.shape[d] != 1 && (!fits || strides[d] != dense)) {
-      throw nb::value_error(
-          (interface.label() +
-           ": got a device array with gaps or in another order, allowed row-major; make it contiguous")
-              .c_str());
+      refuse_value(interface.label() +
+                   ": got a device array with gaps or in another order, allowed row-major; make it contiguous");
     }
     fits = fits && !__builtin_mul_overflow(dense, view.shape[d], &dense);
   }

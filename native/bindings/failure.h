@@ -4,9 +4,11 @@
 #include <nanobind/nanobind.h>
 
 #include <stdexcept>
+#include <string>
 #include <utility>
 
 #include "core/status.h"
+#include "core/text.h"
 
 namespace executorch_tensorrt {
 
@@ -14,6 +16,10 @@ namespace executorch_tensorrt {
 struct ExecuTorchFailure : std::runtime_error {
   using std::runtime_error::runtime_error;
 };
+
+// A message of which names are a part.
+[[noreturn]] inline void refuse_value(const std::string& text) { throw nanobind::value_error(printable(text).c_str()); }
+[[noreturn]] inline void refuse_type(const std::string& text) { throw nanobind::type_error(printable(text).c_str()); }
 
 inline void check(const Status& status) {
   const char* text = status.message().c_str();

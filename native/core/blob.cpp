@@ -5,6 +5,8 @@
 #include <iterator>
 #include <string>
 
+#include "core/text.h"
+
 namespace executorch_tensorrt {
 namespace {
 
@@ -35,14 +37,6 @@ bool fits(std::uint64_t offset, std::uint64_t length, std::uint64_t size) {
   return offset <= size && length <= size - offset;
 }
 
-std::string printable(std::string_view bytes) {
-  std::string text;
-  for (const char c : bytes) {
-    text += (c >= ' ' && c <= '~') ? c : '.';
-  }
-  return text;
-}
-
 std::string part(const char* name, std::uint64_t offset, std::uint64_t length) {
   return std::string(name) + " at " + std::to_string(offset) + ", " + std::to_string(length) + " bytes";
 }
@@ -68,8 +62,8 @@ Result<BlobView> parse_blob(const void* data, std::size_t size) {
   const Format* format =
       std::find_if(std::begin(kFormats), std::end(kFormats), [&](const Format& known) { return known.magic == magic; });
   if (format == std::end(kFormats)) {
-    return invalid_program("engine blob is foreign: got magic '" + printable(magic) +
-                           "', allowed 'TR01', 'TR02', 'ETC1'; save the program with Torch-TensorRT 2.13 or later");
+    return invalid_program("engine blob is foreign: got magic " + quoted(magic) +
+                           ", allowed 'TR01', 'TR02', 'ETC1'; save the program with Torch-TensorRT 2.13 or later");
   }
   const auto metadata_offset = read_field<std::uint32_t>(bytes, 4);
   const auto metadata_size = read_field<std::uint32_t>(bytes, 8);

@@ -7,6 +7,8 @@
 #include <utility>
 #include <variant>
 
+#include "core/text.h"
+
 namespace executorch_tensorrt {
 
 enum class StatusCode {
@@ -22,7 +24,8 @@ class [[nodiscard]] Status {
  public:
   Status() = default;
   Status(StatusCode code, std::string message)
-      : code_(code), message_(message.empty() ? nullptr : std::make_shared<const std::string>(std::move(message))) {}
+      : code_(code),
+        message_(message.empty() ? nullptr : std::make_shared<const std::string>(printable(std::move(message)))) {}
 
   bool ok() const { return code_ == StatusCode::kOk; }
   StatusCode code() const { return code_; }

@@ -6,20 +6,17 @@
 #include <string>
 #include <string_view>
 
+#include "core/internal.h"
+
 namespace executorch_tensorrt {
 
-inline std::string quoted(std::string_view text) { return "'" + std::string(text) + "'"; }
+// A text in one line that no terminal or log takes for more than text: control characters, line separators, marks that
+// turn the direction and bytes that are no UTF-8 as "\x1b", "\u202e". Names come from files of others.
+ETRT_INTERNAL std::string printable(std::string text);
+
+inline std::string quoted(std::string_view text) { return "'" + printable(std::string(text)) + "'"; }
 
 // Two lower-case digits a byte.
-inline std::string hexadecimal(const std::uint8_t* bytes, std::size_t size) {
-  constexpr char kDigits[] = "0123456789abcdef";
-  std::string text;
-  text.reserve(2 * size);
-  for (std::size_t k = 0; k < size; ++k) {
-    text += kDigits[bytes[k] >> 4];
-    text += kDigits[bytes[k] & 15];
-  }
-  return text;
-}
+std::string hexadecimal(const std::uint8_t* bytes, std::size_t size);
 
 }  // namespace executorch_tensorrt

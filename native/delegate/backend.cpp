@@ -83,6 +83,12 @@ class Delegate {
   std::atomic<std::size_t> left_out_{0};
 };
 
+// What programs say: once a process, however many engines they have.
+FailureLog& programs() {
+  static FailureLog& log = *new FailureLog(kBackendId);
+  return log;
+}
+
 class TensorRTBackend final : public executorch::runtime::BackendInterface {
  public:
   bool is_available() const override { return true; }
@@ -99,6 +105,9 @@ class TensorRTBackend final : public executorch::runtime::BackendInterface {
       const Result<DelegateOptions> options = resolve_options(context.runtime_specs(), compile_specs);
       if (!options.ok()) {
         return options.status();
+      }
+      if (!options->ignored.empty()) {
+        programs().warn(options->ignored);
       }
       auto created = EngineHandle::create(method, processed->data(), processed->size(), *options);
       if (!created.ok()) {

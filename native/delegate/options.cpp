@@ -100,6 +100,11 @@ Status read_compile_specs(executorch::runtime::ArrayRef<CompileSpec> specs, Dele
       return given_twice(spec.key);
     }
     const std::string_view text(static_cast<const char*>(spec.value.buffer), spec.value.nbytes);
+    if (!graphs && kProfilingKeys[k].key == kProfilePathKey) {
+      out.ignored = "option " + quoted(kProfilePathKey) + " in a program is ignored: got " + quoted(text) +
+                    ", allowed where a program is loaded; give it there";
+      continue;
+    }
     if (Status status = graphs ? read_cuda_graphs_text(text, out) : kProfilingKeys[k].read(text, out.profiling);
         !status.ok()) {
       return status;
@@ -147,7 +152,15 @@ Result<DelegateOptions> resolve_options(executorch::runtime::Span<const BackendO
     }
     seen.push_back(std::move(key));
   }
-  if (Status status = check_settings(options.profiling); !status.ok()) {
+  ProfilingSettings& profiling = options.profiling;
+  const bool asked = std::find(seen.begin(), seen.end(), kProfileFormatKey) != seen.end();
+  if (profiling.writes_sidecar() && profiling.path_prefix.empty() && !asked) {
+    options.ignored = "option " + quoted(kProfileFormatKey) + " in a program is ignored: got " +
+                      quoted(to_string(profiling.format)) + ", which writes files; give " + quoted(kProfilePathKey) +
+                      " a folder where the program is loaded";
+    profiling.format = ProfileFormat::kEtdump;
+  }
+  if (Status status = check_settings(profiling); !status.ok()) {
     return status;
   }
   return options;

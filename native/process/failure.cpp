@@ -2,6 +2,7 @@
 
 #include <utility>
 
+#include "core/text.h"
 #include "executorch_tensorrt/last_error.h"
 
 namespace executorch_tensorrt {
@@ -64,7 +65,7 @@ std::string name_of(Error error) {
 template <typename Log>
 Error report_to(Log&& log, std::string_view context, const Status& status) noexcept {
   try {
-    std::string text = std::string(context) + ": " + status.message();
+    std::string text = printable(std::string(context) + ": " + status.message());
     log(text);
     thread_last_error = std::move(text);
   } catch (...) {

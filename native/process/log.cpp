@@ -8,6 +8,8 @@
 #include <mutex>
 #include <utility>
 
+#include "core/text.h"
+
 namespace executorch_tensorrt {
 namespace {
 
@@ -43,7 +45,14 @@ void drop_log_message(et_timestamp_t, et_pal_log_level_t, const char*, const cha
 
 }  // namespace
 
-void log_message(LogLevel level, std::string_view text) noexcept {
+void log_message(LogLevel level, std::string_view message) noexcept {
+  std::string line;
+  std::string_view text = "no memory for a message";
+  try {
+    line = printable(std::string(message));
+    text = line;
+  } catch (...) {
+  }
   for (std::size_t at = 0; at < text.size(); at += kLogLine) {
     const int size = static_cast<int>(std::min(kLogLine, text.size() - at));
     if (level == LogLevel::kError) {

@@ -11,6 +11,7 @@
 #include <new>
 
 #include "core/profiling_settings.h"
+#include "core/text.h"
 #include "process/log.h"
 #include "process/write_file.h"
 #include "program/checked_module.h"
@@ -110,13 +111,8 @@ std::string with_options(std::string text) {
   return text;
 }
 
-// One line without control characters, whatever names a message holds.
 int tell(const char* message, const char* more, int code) {
-  std::string line = "etrt_runner: " + with_options(message) + more;
-  for (char& c : line) {
-    c = static_cast<unsigned char>(c) < 0x20 || c == 0x7f ? ' ' : c;
-  }
-  std::fprintf(stderr, "%s\n", line.c_str());
+  std::fprintf(stderr, "etrt_runner: %s%s\n", printable(with_options(message)).c_str(), more);
   return code;
 }
 

@@ -167,3 +167,9 @@ def test_load_refuses_a_package_that_was_cut(cache: Package) -> None:
     size = cache.path.stat().st_size
     with pytest.raises(ValueError, match="it is shorter than the engine in it"):
         _native.map_packaged_engine(str(cache.path), size - 10, 11, "0" * 64)
+
+
+def test_load_refuses_an_engine_of_another_digest(cache: Package) -> None:
+    """Every package that names the digest gets the engine that was mapped for it first."""
+    with pytest.raises(ValueError, match="is damaged: engine 000000000000 has other bytes than its digest says"):
+        _native.map_packaged_engine(str(cache.path), 0, 100, "0" * 64)

@@ -189,7 +189,7 @@ def test_partitioner_refuses_a_name_in_place_of_a_list() -> None:
 
 
 def test_partitioner_writes_every_profiling_option_that_is_asked_for(program: ExportedProgram) -> None:
-    asked = {"level": "layers", "format": "trex", "path_prefix": "/traces"}
+    asked = {"level": "layers", "format": "trex"}
     result = TensorRTPartitioner([Input(profiles=ROWS)], profiling=asked)
     specs = {s.key: bytes(s.value).decode() for s in result._compile_specs("{}") if s.key.startswith("torchtrt")}
     assert specs == {f"torchtrt_profile_{key}": value for key, value in asked.items()}
@@ -198,9 +198,13 @@ def test_partitioner_writes_every_profiling_option_that_is_asked_for(program: Ex
 @pytest.mark.parametrize(
     ("profiling", "message"),
     [
-        ({"levels": "off"}, "unknown key: got 'levels', allowed 'level', 'format', 'path_prefix'"),
+        ({"levels": "off"}, "unknown key: got 'levels', allowed 'level', 'format'; correct it"),
         ({"format": "chrome"}, "profiling format is not valid: got 'chrome', allowed 'etdump', 'perfetto', 'trex'"),
-        ({"path_prefix": ""}, "profiling path_prefix is not valid: got '', allowed a folder"),
+        ({"format": ["trex"]}, r"profiling format is not valid: got \['trex'\], allowed 'etdump', 'perfetto', 'trex'"),
+        (
+            {"path_prefix": "/traces"},
+            "names a folder: got path_prefix '/traces', allowed .* give profile_path_prefix to",
+        ),
     ],
 )
 def test_partitioner_refuses_wrong_profiling(profiling: dict[str, str], message: str) -> None:

@@ -48,6 +48,27 @@ BOOST_AUTO_TEST_CASE(load_time_options_override_compile_specs) {
   BOOST_TEST((resolve({text_option(kProfileLevelKey, "off")}, specs)->profiling.level == ProfileLevel::kOff));
 }
 
+BOOST_AUTO_TEST_CASE(a_program_may_not_say_where_files_are_written) {
+  std::string layers = "layers";
+  std::string trex = "trex";
+  std::string folder = "/tmp";
+  const std::vector<CompileSpec> specs{spec(kProfileLevelKey, layers), spec(kProfileFormatKey, trex),
+                                       spec(kProfilePathKey, folder)};
+  const auto alone = resolve({}, specs);
+  BOOST_TEST_REQUIRE(alone.ok());
+  BOOST_TEST(alone->profiling.path_prefix.empty());
+  BOOST_TEST((alone->profiling.format == ProfileFormat::kEtdump));
+  BOOST_TEST(alone->ignored.find("got 'trex', which writes files") != std::string::npos, alone->ignored);
+
+  const auto given = resolve({text_option(kProfilePathKey, "/")}, specs);
+  BOOST_TEST_REQUIRE(given.ok());
+  BOOST_TEST(given->profiling.path_prefix == "/");
+  BOOST_TEST((given->profiling.format == ProfileFormat::kTrex));
+  BOOST_TEST(given->ignored.find("got '/tmp', allowed where a program is loaded") != std::string::npos, given->ignored);
+
+  BOOST_TEST(!resolve({text_option(kProfileFormatKey, "trex")}, specs).ok());
+}
+
 BOOST_AUTO_TEST_CASE(compile_specs_of_others_are_passed_over) {
   std::string device = "cuda:0";
   BOOST_TEST(resolve({}, {spec("target_device", device)}).ok());

@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
+from executorch.exir.backend.compile_spec_schema import CompileSpec
 from models import mixed, profiles, rows, two_inputs
 
 from executorch_tensorrt import Input, Module, OptimizationProfileGuard, export
@@ -122,6 +123,41 @@ def test_load_option_overrides_what_the_program_says(tmp_path: Path) -> None:
     assert events() == PHASES, "the compile spec"
     assert events(profile_level="delegate") == 1, "the load-time option"
     assert events(profile_level="off") == 0
+
+
+@pytest.mark.parametrize(
+    ("specs", "message"),
+    [
+        ({"level": "layers", "format": "perfetto", "path_prefix": "{}"}, "'torchtrt_profile_format' in a program is"),
+        ({"level": "off", "path_prefix": "/no/such"}, "'torchtrt_profile_path_prefix' in a program is ignored: got"),
+    ],
+)
+def test_program_never_says_where_files_are_written(
+    specs: dict[str, str],
+    message: str,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    written = [CompileSpec(f"torchtrt_profile_{key}", text.format(tmp_path).encode()) for key, text in specs.items()]
+    monkeypatch.setattr("executorch_tensorrt.exporter.partitioner._profiling_specs", lambda _: written)
+    program = export(rows().module, [Input(profiles=profiles((1, 2, 8), tail=(4,)))]).buffer
+    for _ in range(2):
+        module = Module(program)
+        module.forward(X)
+        del module
+    assert list(tmp_path.iterdir()) == []
+    told = [r.getMessage() for r in caplog.records if r.name == "executorch_tensorrt.runtime"]
+    assert [message in text for text in told] == [True], "told once"
+
+
+def test_program_says_a_format_for_the_folder_that_is_given(tmp_path: Path) -> None:
+    said = {"level": "phases", "format": "trex"}
+    program = export(rows().module, [Input(profiles=profiles((1, 2, 8), tail=(4,)))], profiling=said).buffer
+    module = Module(program, profile_path_prefix=tmp_path)
+    module.forward(X)
+    del module
+    assert [path.name.endswith(".trex.json") for path in tmp_path.iterdir()] == [True]
 
 
 @pytest.mark.parametrize(

@@ -56,7 +56,8 @@ class TensorRTPartitioner(Partitioner):
             or "aten.linear".
         min_block_size: the smallest number of operators worth an engine.
         profiling: what the engines trace unless they are loaded with other options: a level ("off", "delegate",
-            "phases" or "layers"), or a dict with `level`, `format` ("etdump", "perfetto", "trex") and `path_prefix`.
+            "phases" or "layers"), or a dict with `level` and `format` ("etdump", "perfetto", "trex"). Where files are
+            written to is said where the program is loaded: whoever makes a program has no say in it.
         engine_options: options of the engine kind.
         engine_cache: a folder that keeps TensorRT engines, so that none is built twice; it is made if it is missing.
             Where engines can't be built, build requests are left in it, and lowering stops with RuntimeError.
@@ -218,7 +219,6 @@ def _alias_specs(pairs: Sequence[tuple[str, str]] | None) -> list[CompileSpec]:
 _PROFILING_WORDS: Mapping[str, tuple[str, ...]] = {
     "level": PROFILE_LEVELS,
     "format": PROFILE_FORMATS,
-    "path_prefix": (),
 }
 
 
@@ -226,12 +226,17 @@ def _profiling_specs(profiling: str | Mapping[str, str] | None) -> list[CompileS
     """The defaults that a program carries for its engines' profiling options."""
     options = {"level": profiling} if isinstance(profiling, str) else dict(profiling or {})
     for key, value in options.items():
+        if key == "path_prefix":
+            raise ValueError(
+                f"profiling names a folder: got path_prefix {value!r}, allowed 'level' and 'format', since a program "
+                "may not say where files are written; give profile_path_prefix to Module()."
+            )
         if key not in _PROFILING_WORDS:
             allowed = ", ".join(map(repr, _PROFILING_WORDS))
             raise ValueError(f"profiling has an unknown key: got {key!r}, allowed {allowed}; correct it.")
         words = _PROFILING_WORDS[key]
-        if not isinstance(value, str) or not value or (words and value not in words):
-            allowed = ", ".join(map(repr, words)) or "a folder"
+        if value not in words:
+            allowed = ", ".join(map(repr, words))
             raise ValueError(f"profiling {key} is not valid: got {value!r}, allowed {allowed}; choose one of them.")
     return [CompileSpec(f"torchtrt_profile_{key}", value.encode()) for key, value in options.items()]
 
