@@ -106,6 +106,13 @@ def test_engines_that_this_machine_cannot_run_are_refused(runner: Runner, npy: N
     assert "'forward'" in runner(TORCH_TENSORRT, "--input", npy(ones(1, 1, 64)), code=2).stderr
 
 
+def test_hostile_names_are_told_as_text(rows: Path, runner: Runner, tmp_path: Path) -> None:
+    (tmp_path / "odd.pte").write_bytes(rows.read_bytes().replace(b"forward", b"f\x1b]0;\n\x7f"))
+    line = runner("odd.pte", "--method", "none", code=2).stderr.removesuffix("\n")
+    assert line.isprintable()
+    assert r"allowed 'f\x1b]0;\x0a\x7f'" in line
+
+
 def test_number_of_inputs_is_told_with_their_types(programs: Path, runner: Runner, npy: Npy) -> None:
     line = runner(programs / "two_inputs.pte", "--input", npy(ones(1, 4)), code=2).stderr
     assert "got 1 --input, allowed 2" in line
