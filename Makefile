@@ -8,7 +8,7 @@ PIP_FLAGS := --disable-pip-version-check --no-input -q
 NATIVE := CMakeLists.txt pyproject.toml \
   $(shell find native tests/native benchmarks/native -name '*.cpp' -o -name '*.h' -o -name CMakeLists.txt)
 
-.PHONY: demo test docs sanitize lint format build lock bench performance coverage clean help
+.PHONY: demo test docs sanitize lint format build wheel lock audit bench performance coverage clean help
 
 help:
 	@echo "make demo         semantic search with MiniLM: export, run both profiles, show where the time went"
@@ -20,6 +20,8 @@ help:
 	@echo "make bench        every benchmark in benchmarks/, results as JSON"
 	@echo "make performance  the record of what a delegate call executes; needs valgrind"
 	@echo "make coverage     what the tests reach, in Python and C++"
+	@echo "make wheel        a wheel in dist/, the same bytes for the same commit"
+	@echo "make audit        known vulnerabilities of what is pinned; asks a service on the network"
 	@echo "make clean        remove what the others made"
 
 demo: build
@@ -86,6 +88,11 @@ format: $(VENV)/.dependencies
 
 build: $(VENV)/.build
 
+# The same bytes wherever and whenever it is built, with one compiler: tools/reproduce_wheel.py.
+wheel: build
+	@rm -rf build/wheel && mkdir -p dist
+	@$(BIN)/python -m pip wheel $(PIP_FLAGS) --no-build-isolation --no-deps --config-settings=build-dir=build/wheel -w dist .
+
 bench: build
 	@for script in $(filter-out benchmarks/timing.py,$(wildcard benchmarks/*.py)); do $(BIN)/python $$script --json || exit 1; done
 
@@ -101,8 +108,8 @@ $(VENV)/bin/python:
 $(VENV)/.dependencies: $(wildcard requirements/*.txt) | $(VENV)/bin/python
 	@echo "Installing dependencies into $(VENV) (some minutes the first time)"
 	@$(PINNED) -r requirements/pip.txt
+	@$(PINNED) -r requirements/torch-cpu.txt 2> /dev/null || $(PINNED) -r requirements/torch.txt
 	@$(PINNED) -r requirements/dev.txt
-	@$(BIN)/python -m pip check > /dev/null || $(PINNED) -r requirements/torch-cuda.txt
 	@touch $@
 
 # Files with the hashes that are kept here, and nothing else: what is built from sources is built by what was installed.
@@ -118,6 +125,11 @@ $(VENV)/.build: $(NATIVE) $(VENV)/.dependencies
 
 lock: $(VENV)/.dependencies
 	$(BIN)/python tools/lock.py
+
+# Not in CI, which reaches no service that knows of vulnerabilities: without one, this fails for every package.
+audit: $(VENV)/.dependencies
+	@cat requirements/pip.txt requirements/torch.txt requirements/dev.txt > build/audited.txt
+	@$(BIN)/pip-audit --strict --disable-pip --require-hashes -r build/audited.txt
 
 clean:
 	rm -rf $(VENV) build

@@ -1,7 +1,7 @@
 """Resolves requirements/*.in anew, for every platform and Python from 3.11, with the hashes of all files of a version.
 
-What is pinned stays as it is where it can; `--upgrade` takes the newest. Packages that only torch's CUDA build wants go
-into torch-cuda.txt: `make build` installs them where pip has taken that build.
+What is pinned stays as it is where it can; `--upgrade` takes the newest. Torch and what its build for CUDA wants go
+into torch.txt: `make build` installs them where it finds no torch without CUDA, which torch-cpu.txt names.
 """
 
 from __future__ import annotations
@@ -14,9 +14,7 @@ from pathlib import Path
 
 REQUIREMENTS = Path(__file__).resolve().parents[1] / "requirements"
 UV = Path(sys.executable).parent / "uv"
-OF_CUDA = re.compile(r"(nvidia|cuda)-|triton==")
-# Files of a version that lie on an index of their own: the build without CUDA, for CPython 3.11 on Linux x86-64.
-MORE_HASHES = {"torch==2.13.0": ("6746dbcbeb526eb61330b76b41ff1b4eb848951103a892eeb080dfa2b264667b",)}
+OF_TORCH = re.compile(r"torch==|(nvidia|cuda)-|triton==")
 
 
 def resolve(source: Path, pinned: str, *options: str) -> list[str]:
@@ -30,22 +28,14 @@ def resolve(source: Path, pinned: str, *options: str) -> list[str]:
         return re.findall(r"^\S.*\n(?:    .*\n)+", output.read_text(), re.MULTILINE)
 
 
-def with_more_hashes(blocks: list[str]) -> list[str]:
-    for pin, hashes in MORE_HASHES.items():
-        more = "".join(f" \\\n    --hash=sha256:{digest}" for digest in hashes)
-        (index,) = (index for index, block in enumerate(blocks) if block.startswith(pin + " "))
-        blocks[index] = blocks[index].rstrip("\n") + more + "\n"
-    return blocks
-
-
 def main() -> None:
-    files = {name: REQUIREMENTS / f"{name}.txt" for name in ("pip", "dev", "torch-cuda")}
+    files = {name: REQUIREMENTS / f"{name}.txt" for name in ("pip", "dev", "torch")}
     pinned = {name: path.read_text() if path.exists() else "" for name, path in files.items()}
     files["pip"].write_text("".join(resolve(REQUIREMENTS / "pip.in", pinned["pip"], *sys.argv[1:])))
-    blocks = resolve(REQUIREMENTS / "dev.in", pinned["dev"] + pinned["torch-cuda"], *sys.argv[1:])
-    of_cuda = [block for block in blocks if OF_CUDA.match(block)]
-    files["torch-cuda"].write_text("".join(of_cuda))
-    files["dev"].write_text("".join(with_more_hashes([block for block in blocks if block not in of_cuda])))
+    blocks = resolve(REQUIREMENTS / "dev.in", pinned["dev"] + pinned["torch"], *sys.argv[1:])
+    of_torch = [block for block in blocks if OF_TORCH.match(block)]
+    files["torch"].write_text("".join(of_torch))
+    files["dev"].write_text("".join(block for block in blocks if block not in of_torch))
 
 
 if __name__ == "__main__":

@@ -31,6 +31,7 @@ _MODULES = (
     "executorch_tensorrt.profiling.renderers",
     "executorch_tensorrt.program",
     "executorch_tensorrt.runtime",
+    "executorch_tensorrt.stripping",
 )
 # What each kind of setting looks like where it is read: the pattern's group is its name.
 _SETTINGS = {

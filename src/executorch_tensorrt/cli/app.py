@@ -17,6 +17,7 @@ from executorch_tensorrt.cli.inspect import inspect_command
 from executorch_tensorrt.cli.profile import profile_command
 from executorch_tensorrt.cli.report import report_command
 from executorch_tensorrt.cli.run import run_command
+from executorch_tensorrt.cli.strip import strip_command
 from executorch_tensorrt.native_files import native_folder
 
 
@@ -56,6 +57,7 @@ COMMANDS = (
     profile_command,
     report_command,
     advise_command,
+    strip_command,
     demo_command,
     doctor_command,
 )

@@ -145,8 +145,10 @@ class Program:
     methods: tuple[Method, ...]
 
 
-def read_program(source: str | os.PathLike[str] | bytes) -> Program:
+def read_program(source: str | os.PathLike[str] | bytes | bytearray) -> Program:
     """Reads a `.pte` file, or its bytes. A file is mapped, so only what is looked at is read.
+
+    Blobs are views: those of a `bytearray` can be written.
 
     Raises:
         FileNotFoundError: there is no file at that path.
@@ -154,8 +156,8 @@ def read_program(source: str | os.PathLike[str] | bytes) -> Program:
         ValueError: it is no ExecuTorch program, or is truncated or damaged.
         OSError: it cannot be read.
     """
-    if isinstance(source, bytes):
-        return _read("the program", memoryview(source), lambda: _native.Module(source, False, {}))
+    if isinstance(source, (bytes, bytearray)):
+        return _read("the program", memoryview(source), lambda: _native.Module(bytes(source), False, {}))
     path = program_file(source)
     with path.open("rb") as file:
         # An empty file cannot be mapped.
