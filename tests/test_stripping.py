@@ -7,7 +7,7 @@ from collections.abc import Callable
 from io import BytesIO
 from pathlib import Path
 from typing import Any
-from zipfile import ZipFile, is_zipfile
+from zipfile import ZipFile
 
 import models
 import numpy as np
@@ -15,6 +15,7 @@ import pytest
 import torch
 from edited_programs import with_metadata
 from executorch.devtools import Inspector
+from private_model import FILE, FOLDER, LINES, everything, private_model
 
 from executorch_tensorrt import Module, export
 from executorch_tensorrt.profiling import Session, capture
@@ -23,35 +24,16 @@ from executorch_tensorrt.program import read_program
 from executorch_tensorrt.program.blobs import read_engine
 from executorch_tensorrt.stripping import strip
 
-SOURCE = """
-import torch
-
-class Gate(torch.nn.Module):
-    def forward(self, x):
-        hidden_name = x * 2  # a remark
-        return torch.relu(hidden_name)
-
-class Whole(torch.nn.Module):
-    def __init__(self):
-        super().__init__()
-        self.gate = Gate()
-    def forward(self, x):
-        return self.gate(x).cumsum(0)
-"""
-# The folder of a user, the file, a source line with its remark, and this checkout's folder.
-TOLD = (b"of_a_user", b"private_model.py", b"hidden_name", b"a remark", str(Path(__file__).parents[1]).encode())
+# The folder of a user, the file, its source lines, and this checkout's folder.
+TOLD = (FOLDER.encode(), FILE.encode(), *LINES, str(Path(__file__).parents[1]).encode())
 
 
 @pytest.fixture(scope="module")
 def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A folder with model.pte, model.etrecord and run/, and their stripped copies in shared/."""
-    folder = tmp_path_factory.mktemp("made") / "of_a_user"
+    folder = tmp_path_factory.mktemp("made") / FOLDER
     folder.mkdir()
-    source = folder / "private_model.py"
-    source.write_text(SOURCE)
-    names: dict[str, Any] = {}
-    exec(compile(SOURCE, str(source), "exec"), names)
-    program = export(names["Whole"]().eval(), [models.Input((3, 4))], generate_etrecord=True)
+    program = export(private_model(folder), [models.Input((3, 4))], generate_etrecord=True)
     program.save(folder / "model.pte")
     program.save_etrecord(folder / "model.etrecord")
     capture(folder / "model.pte", (np.ones((3, 4), np.float32),), runs=2, output=folder / "run")
@@ -60,18 +42,6 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
     kinds = [strip(folder / name, shared / name) for name in ("model.pte", "model.etrecord")]
     assert [*kinds, strip(folder / "run", shared / "session.json")] == ["program", "ETRecord", "session"]
     return folder
-
-
-def everything(path: Path) -> bytes:
-    """The bytes of a file, and of all that is packed in it."""
-    found, left = b"", [path.read_bytes()]
-    while left:
-        data = left.pop()
-        found += data
-        if is_zipfile(BytesIO(data)):
-            with ZipFile(BytesIO(data)) as archive:
-                left += [archive.read(name) for name in archive.namelist()]
-    return found
 
 
 def told(path: Path) -> list[bytes]:

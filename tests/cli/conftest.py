@@ -22,7 +22,7 @@ def etrt() -> Etrt:
         result = CliRunner().invoke(app, [str(argument) for argument in arguments], prog_name="etrt")
         assert result.exit_code == code, f"{result.output}\n{result.exception!r}"
         if code == 2:
-            told = [line for line in result.stderr.splitlines() if not line.startswith("[")]
+            told = [line for line in result.stderr.splitlines() if not line.startswith(("[", "Note: "))]
             assert len(told) == 1, result.stderr
             assert told[0].startswith("etrt")
         assert "Traceback" not in result.stderr

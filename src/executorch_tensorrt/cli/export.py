@@ -10,7 +10,15 @@ from typing import TYPE_CHECKING, Any, get_args
 import click
 
 from executorch_tensorrt.cli import declarations, models
-from executorch_tensorrt.cli.console import bytes_text, only_our_warnings, print_json, progress, stdout, table
+from executorch_tensorrt.cli.console import (
+    bytes_text,
+    only_our_warnings,
+    print_json,
+    printable,
+    progress,
+    stdout,
+    table,
+)
 from executorch_tensorrt.cli.failures import require_folder, user_errors
 from executorch_tensorrt.runtime.module import ProfileLevel
 
@@ -21,7 +29,10 @@ _HELP = f"""Export a PyTorch model as a .pte program with engines inside.
 
 MODEL is {models.GRAMMAR}. The name is a module, or a class or function that makes one without arguments; it may return
 (module, inputs) with inputs as executorch_tensorrt.export takes them, and --input replaces those. A module is put into
-evaluation mode. The code is run: export no file that you don't trust.
+evaluation mode.
+
+Code from that file is run with your rights, also from a .pt2, whose reader unpickles objects and evaluates expressions:
+export no file that you don't trust.
 
 --torch-executed-op names an operator, such as aten.linear, and may be repeated. So may --engine-option, as in
 --engine-option compute_capability=8.9 for engine tensorrt_rtx; a name that comes several times has a list of values,
@@ -79,6 +90,7 @@ def export_command(
         options = declarations.parse_engine_options(engine_options)
         for path in filter(None, (output, etrecord)):
             require_folder(path)
+    click.echo(f"Note: this runs code from '{printable(model)}'; export only files that you trust.", err=True)
     with progress() as step, only_our_warnings(obj["debug"]):
         step("importing torch and the model")
         with user_errors():
