@@ -128,8 +128,7 @@ lock: $(VENV)/.dependencies
 
 # Not in CI, which reaches no service that knows of vulnerabilities: without one, this fails for every package.
 audit: $(VENV)/.dependencies
-	@cat requirements/pip.txt requirements/torch.txt requirements/dev.txt > build/audited.txt
-	@$(BIN)/pip-audit --strict --disable-pip --require-hashes -r build/audited.txt
+	@$(BIN)/pip-audit --strict --disable-pip --require-hashes $(addprefix -r requirements/,pip.txt torch.txt dev.txt)
 
 clean:
 	rm -rf $(VENV) build

@@ -26,7 +26,7 @@ version = release = executorch_tensorrt.__version__
 
 # The source folder is the repository's root, so that pages outside of docs/ are where links look for them.
 root_doc = "docs/index"
-include_patterns = ["docs/**", "examples/*.md", "examples/*/*.md", "CONTRIBUTING.md", "CHANGELOG.md"]
+include_patterns = ["docs/**", "examples/*.md", "examples/*/*.md", "CONTRIBUTING.md", "SECURITY.md", "CHANGELOG.md"]
 exclude_patterns = ["build", "docs/images", "docs/site", ".*", "**/.*", "**/__pycache__"]
 
 extensions = ["myst_parser", "sphinx.ext.autodoc", "sphinx.ext.napoleon", "sphinx_click", "cpp_header", "mermaid"]

@@ -27,7 +27,7 @@ def row_heads(text: str) -> set[str]:
 
 
 @pytest.mark.parametrize(
-    "module", ["", ".aoti", ".exporter", ".profiling", ".profiling.processors", ".program", ".runtime"]
+    "module", ["", ".aoti", ".exporter", ".profiling", ".profiling.processors", ".program", ".runtime", ".stripping"]
 )
 def test_page_of_python_has_every_public_name(module: str) -> None:
     page = (REFERENCE / "python.md").read_text()

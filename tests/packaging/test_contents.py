@@ -22,6 +22,7 @@ KINDS = (
     r"executorch_tensorrt/share/cmake/executorch_tensorrt/executorch_tensorrt-[\w-]+\.cmake",
     r"executorch_tensorrt/profiling/renderers/templates/\w+(\.html)?\.(css|jinja|js)",
     r"executorch_tensorrt-[\d.]+\.dist-info/(METADATA|RECORD|WHEEL|entry_points\.txt|licenses/LICENSE)",
+    r"executorch_tensorrt-[\d.]+\.dist-info/sboms/executorch_tensorrt\.cdx\.json",
 )
 # Written by the build.
 GENERATED = {"_build_info.py", "_program_schema.py"}

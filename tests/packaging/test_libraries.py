@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import subprocess
+import sys
 from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -33,6 +34,21 @@ def test_binary_has_relative_runpaths_and_needs_neither_torch_nor_python(binary:
     assert all(re.match(r"\$ORIGIN(/|$)", entry) for entry in runpath.split(":")), runpath
     needed = re.findall(r"NEEDED.*\[(.*)\]", dynamic)
     assert not [name for name in needed if re.match(r"lib(torch|c10|python)", name)], needed
+
+
+def test_binary_tells_no_folder_of_its_build(binary: Path, sources: Path) -> None:
+    data = binary.read_bytes()
+    assert [folder for folder in (str(sources), sys.prefix) if folder.encode() in data] == []
+
+
+def test_binaries_of_the_build_tree_look_for_libraries_in_named_folders_alone(build_dir: Path) -> None:
+    """An empty entry of a RUNPATH, which CMake's padding makes, is the current folder."""
+    files = [path for path in build_dir.glob("**/*") if path.is_file() and path.read_bytes()[:4] == b"\x7fELF"]
+    linked = [path for path in files if path.suffix not in (".o", ".a")]
+    found = {path.name: re.findall(r"R(?:UN)?PATH.*\[(.*)\]", told("readelf", "-d", path)) for path in linked}
+    assert {"etrt_runner", "libexecutorch_tensorrt.so", "etrt_guard_program"} <= found.keys()
+    entries = [(name, entry) for name, paths in found.items() for path in paths for entry in path.split(":")]
+    assert [name for name, entry in entries if not entry.startswith(("/", "$ORIGIN"))] == []
 
 
 def test_binary_has_no_executable_stack(binary: Path) -> None:
