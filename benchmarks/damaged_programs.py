@@ -1,17 +1,20 @@
-"""What becomes of small programs with damaged bytes: refused, run, or the end of the process.
+"""What becomes of small programs with changed bytes: refused, run, or the end of the process.
 
-A copy has one to four bytes changed, chosen by its number alone. Copies are loaded and run one after the other in a
-process of their own, which the next copy's replaces where one ended it.
+A *damaged* copy has one to four bytes changed, chosen by its number alone. A *forged* one has one to three bytes of an
+engine changed, and the engine's id made to fit, as someone who means harm would. Copies are loaded and run one after
+the other in a process of their own, which the next copy's replaces where one ended it.
 """
 
 from __future__ import annotations
 
+import hashlib
 import random
 import resource
 import subprocess
 import sys
 import tempfile
 from collections import Counter
+from collections.abc import Callable
 from concurrent.futures import ProcessPoolExecutor
 from multiprocessing import get_context
 from pathlib import Path
@@ -23,19 +26,37 @@ from timing import options, report
 
 from executorch_tensorrt import ExecuTorchError, Module
 from executorch_tensorrt._native import silence_log
+from executorch_tensorrt.program import read_program
+from executorch_tensorrt.program.blobs import EngineBlob, blobs_of
 
-CLAIM = "Of 10,000 damaged copies of four small programs, about one in a thousand ends the process."
+CLAIM = "Of 10,000 damaged and 10,000 forged copies of four small programs, none ends the process."
 CHUNK, SECONDS = 100, 600  # how many copies share a process, and for how long
 BYTES = 8 << 30  # of address space, for a copy that asks for more memory than there is
 
 
-def damaged(programs: list[Path], copy: int) -> tuple[bytes, list[int]]:
+def damaged(program: bytes, copy: int) -> tuple[bytes, list[int]]:
     """A copy, and where it is damaged."""
-    data, chance = bytearray(programs[copy % len(programs)].read_bytes()), random.Random(copy)
+    data, chance = bytearray(program), random.Random(copy)
     places = [chance.randrange(len(data)) for _ in range(chance.randint(1, 4))]
     for place in places:
         data[place] ^= chance.randint(1, 255)
     return bytes(data), places
+
+
+def forged(program: bytes, copy: int) -> tuple[bytes, list[int]]:
+    """A copy, and where its engine is changed."""
+    data, chance = bytearray(program), random.Random(copy)
+    blobs = [blob for method in read_program(program).methods for blob in blobs_of(method)]
+    engine = chance.choice([blob for blob in blobs if isinstance(blob, EngineBlob)])
+    start, size = program.index(engine.engine), len(engine.engine)
+    places = [start + chance.randrange(size) for _ in range(chance.randint(1, 3))]
+    for place in places:
+        data[place] ^= chance.randint(1, 255)
+    fitting = hashlib.sha256(data[start : start + size]).hexdigest()[: len(engine.engine_id)]
+    return bytes(data).replace(engine.engine_id.encode(), fitting.encode()), places
+
+
+MUTATORS: dict[str, Callable[[bytes, int], tuple[bytes, list[int]]]] = {"damaged": damaged, "forged": forged}
 
 
 def outputs_of(program: bytes) -> list[bytes]:
@@ -49,26 +70,27 @@ def outputs_of(program: bytes) -> list[bytes]:
     return outputs
 
 
-def try_copies(first: int, end: int, programs: list[Path]) -> None:
+def try_copies(mutator: str, first: int, end: int, programs: list[Path]) -> None:
     """Prints the outcome of each copy. What runs in the process of its own."""
     silence_log()
     resource.setrlimit(resource.RLIMIT_AS, (BYTES, BYTES))
-    expected = [outputs_of(program.read_bytes()) for program in programs]
+    originals = [program.read_bytes() for program in programs]
+    expected = [outputs_of(program) for program in originals]
     for copy in range(first, end):
         try:
-            outputs = outputs_of(damaged(programs, copy)[0])
+            outputs = outputs_of(MUTATORS[mutator](originals[copy % len(originals)], copy)[0])
         except (ValueError, TypeError, MemoryError, ExecuTorchError):
             print("refused", flush=True)
         else:
             print("ran_as_before" if outputs == expected[copy % len(programs)] else "ran_otherwise", flush=True)
 
 
-def outcomes(copies: int, programs: list[Path]) -> list[str]:
+def outcomes(mutator: str, copies: int, programs: list[Path]) -> list[str]:
     """One for each copy; `signal <n>` or `no end` for those that ended the process, or would not end."""
     found: list[str] = []
     while len(found) < copies:
         until = min(len(found) + CHUNK, copies)
-        command = [sys.executable, __file__, "--try", str(len(found)), str(until), *map(str, programs)]
+        command = [sys.executable, __file__, "--try", mutator, str(len(found)), str(until), *map(str, programs)]
         try:
             result = subprocess.run(command, capture_output=True, text=True, timeout=SECONDS, check=False)
             if result.returncode > 0:
@@ -82,26 +104,31 @@ def outcomes(copies: int, programs: list[Path]) -> list[str]:
     return found
 
 
+def counts(mutator: str, copies: int, programs: list[Path]) -> dict[str, Any]:
+    found = outcomes(mutator, copies, programs)
+    ended: dict[str, str] = {}
+    for k, fate in enumerate(found):
+        if " " in fate:
+            program = programs[k % len(programs)]
+            places = MUTATORS[mutator](program.read_bytes(), k)[1]
+            ended[f"copy {k} of {program.name}"] = f"{fate}, changed at {places}"
+    lived = Counter(fate for fate in found if " " not in fate)
+    return {"copies": copies, **dict(sorted(lived.items())), "ended_the_process": len(ended), "how": ended}
+
+
 def try_all(copies: int) -> dict[str, Any]:
     with tempfile.TemporaryDirectory() as folder:
         with ProcessPoolExecutor(1, get_context("spawn")) as writer:
             writer.submit(write_programs, Path(folder)).result()
         programs = sorted(Path(folder).glob("*.pte"))
-        found = outcomes(copies, programs)
-        ended = {
-            f"copy {k} of {programs[k % len(programs)].name}": f"{fate}, damaged at {damaged(programs, k)[1]}"
-            for k, fate in enumerate(found)
-            if " " in fate
-        }
-    counts = Counter(fate for fate in found if " " not in fate)
-    return {"copies": copies, **dict(sorted(counts.items())), "ended_the_process": len(ended), "how": ended}
+        return {mutator: counts(mutator, copies, programs) for mutator in MUTATORS}
 
 
 if __name__ == "__main__":
     if sys.argv[1:2] == ["--try"]:
-        try_copies(int(sys.argv[2]), int(sys.argv[3]), [Path(name) for name in sys.argv[4:]])
+        try_copies(sys.argv[2], int(sys.argv[3]), int(sys.argv[4]), [Path(name) for name in sys.argv[5:]])
         sys.exit()
     parser = options(CLAIM)
-    parser.add_argument("--copies", type=int, default=10_000, help="how many (default: 10000)")
+    parser.add_argument("--copies", type=int, default=10_000, help="how many of each kind (default: 10000)")
     arguments = parser.parse_args()
     report("damaged_programs", CLAIM, try_all(arguments.copies), arguments)

@@ -1,6 +1,7 @@
 #include "program/checked_module.h"
 
 #include <executorch/extension/data_loader/buffer_data_loader.h>
+#include <executorch/extension/data_loader/mmap_data_loader.h>
 
 #include <algorithm>
 #include <array>
@@ -12,15 +13,19 @@
 #include "executorch_tensorrt/backend.h"
 #include "executorch_tensorrt/last_error.h"
 #include "process/failure.h"
+#include "verify/program.h"
 
 namespace executorch_tensorrt {
 namespace {
 
 using executorch::extension::BufferDataLoader;
+using executorch::extension::MmapDataLoader;
 using executorch::runtime::BackendOption;
 using executorch::runtime::Error;
 using executorch::runtime::EValue;
 using executorch::runtime::LoadBackendOptionsMap;
+
+constexpr char kDamaged[] = " is no ExecuTorch program, or is damaged";
 
 std::unique_ptr<BoundedETDump> make_tracer(bool etdump) { return etdump ? std::make_unique<BoundedETDump>() : nullptr; }
 
@@ -56,7 +61,14 @@ Result<std::unique_ptr<CheckedModule>> CheckedModule::open(const std::string& pa
   auto memory = std::make_unique<MethodMemory>();
   std::unique_ptr<CheckedModule> made(new CheckedModule(tracer.get(), memory.get()));
   made->module_ = std::make_unique<OpenModule>(path, mode, std::move(tracer), std::move(memory));
-  if (Status status = made->verify("'" + path + "'"); !status.ok()) {
+  const auto file = MmapDataLoader::from(path.c_str(), MmapDataLoader::MlockConfig::NoMlock);
+  const auto size = file.ok() ? file->size() : file.error();
+  const auto bytes = size.ok() ? file->load(0, *size, {}) : size.error();
+  const std::string what = "'" + path + "'";
+  if (!bytes.ok()) {
+    return status_of(what + kDamaged, bytes.error());
+  }
+  if (Status status = made->load_program(what, bytes->data(), bytes->size()); !status.ok()) {
     return status;
   }
   return made;
@@ -68,16 +80,20 @@ Result<std::unique_ptr<CheckedModule>> CheckedModule::open(const void* data, std
   std::unique_ptr<CheckedModule> made(new CheckedModule(tracer.get(), memory.get()));
   made->module_ = std::make_unique<OpenModule>(std::make_unique<BufferDataLoader>(data, size), std::move(memory),
                                                nullptr, std::move(tracer));
-  if (Status status = made->verify("the program"); !status.ok()) {
+  if (Status status = made->load_program("the program", data, size); !status.ok()) {
     return status;
   }
   return made;
 }
 
-// ExecuTorch's default check lets damaged files through that then crash the process.
-Status CheckedModule::verify(const std::string& what) {
-  return status_of(what + " is no ExecuTorch program, or is damaged",
-                   module_->load(executorch::runtime::Program::Verification::InternalConsistency));
+// ExecuTorch verifies the structure, this library what it says.
+Status CheckedModule::load_program(const std::string& what, const void* data, std::size_t size) {
+  const auto error = module_->load(executorch::runtime::Program::Verification::InternalConsistency);
+  if (error != Error::Ok) {
+    return status_of(what + kDamaged, error);
+  }
+  const Status status = verify_program(data, size);
+  return status.ok() ? status : Status(status.code(), what + kDamaged + ": " + status.message());
 }
 
 Result<std::vector<std::string>> CheckedModule::method_names() {

@@ -72,7 +72,8 @@ class CheckedModule {
 
  private:
   CheckedModule(BoundedETDump* etdump, MethodMemory* memory) : etdump_(etdump), memory_(memory) {}
-  Status verify(const std::string& what);
+  // `what` names it in messages.
+  Status load_program(const std::string& what, const void* data, std::size_t size);
 
   // With its methods.
   struct OpenModule : executorch::extension::Module {

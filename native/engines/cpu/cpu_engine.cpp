@@ -14,6 +14,7 @@
 #include "core/memory.h"
 #include "engines/cpu/cpu_context.h"
 #include "engines/cpu/planned_memory.h"
+#include "verify/program.h"
 
 namespace executorch_tensorrt {
 namespace {
@@ -72,12 +73,15 @@ class CpuEngine final : public Engine {
  public:
   // `copy` holds the program when the source was not aligned.
   CpuEngine(const void* data, std::size_t size, ProgramBytes copy, const EngineMetadata& metadata)
-      : copy_(std::move(copy)), loader_(data, size), metadata_(metadata) {}
+      : copy_(std::move(copy)), data_(data), size_(size), loader_(data, size), metadata_(metadata) {}
 
   Status load() {
     auto program = Program::load(&loader_, Program::Verification::InternalConsistency);
     if (!program.ok()) {
       return error_status("the engine is no ExecuTorch program", program.error());
+    }
+    if (Status status = verify_program(data_, size_); !status.ok()) {
+      return invalid_program("the engine is damaged: " + status.message());
     }
     program_ = std::make_unique<Program>(std::move(*program));
     for (std::size_t p = 0; p < profiles().num_profiles(); ++p) {
@@ -131,6 +135,8 @@ class CpuEngine final : public Engine {
   }
 
   ProgramBytes copy_;
+  const void* data_;
+  std::size_t size_;
   BufferDataLoader loader_;
   EngineMetadata metadata_;
   std::unique_ptr<Program> program_;
