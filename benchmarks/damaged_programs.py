@@ -70,13 +70,13 @@ def outputs_of(program: bytes) -> list[bytes]:
     return outputs
 
 
-def try_copies(mutator: str, first: int, end: int, programs: list[Path]) -> None:
+def try_copies(mutator: str, copies: list[int], programs: list[Path]) -> None:
     """Prints the outcome of each copy. What runs in the process of its own."""
     silence_log()
     resource.setrlimit(resource.RLIMIT_AS, (BYTES, BYTES))
     originals = [program.read_bytes() for program in programs]
     expected = [outputs_of(program) for program in originals]
-    for copy in range(first, end):
+    for copy in copies:
         try:
             outputs = outputs_of(MUTATORS[mutator](originals[copy % len(originals)], copy)[0])
         except (ValueError, TypeError, MemoryError, ExecuTorchError):
@@ -85,12 +85,13 @@ def try_copies(mutator: str, first: int, end: int, programs: list[Path]) -> None
             print("ran_as_before" if outputs == expected[copy % len(programs)] else "ran_otherwise", flush=True)
 
 
-def outcomes(mutator: str, copies: int, programs: list[Path]) -> list[str]:
+def outcomes(mutator: str, count: int, programs: list[Path]) -> list[str]:
     """One for each copy; `signal <n>` or `no end` for those that ended the process, or would not end."""
     found: list[str] = []
-    while len(found) < copies:
-        until = min(len(found) + CHUNK, copies)
-        command = [sys.executable, __file__, "--try", mutator, str(len(found)), str(until), *map(str, programs)]
+    while len(found) < count:
+        until = min(len(found) + CHUNK, count)
+        copies = map(str, range(len(found), until))
+        command = [sys.executable, __file__, "--try", mutator, str(programs[0].parent), *copies]
         try:
             result = subprocess.run(command, capture_output=True, text=True, timeout=SECONDS, check=False)
             if result.returncode > 0:
@@ -126,7 +127,7 @@ def try_all(copies: int) -> dict[str, Any]:
 
 if __name__ == "__main__":
     if sys.argv[1:2] == ["--try"]:
-        try_copies(sys.argv[2], int(sys.argv[3]), int(sys.argv[4]), [Path(name) for name in sys.argv[5:]])
+        try_copies(sys.argv[2], [int(copy) for copy in sys.argv[4:]], sorted(Path(sys.argv[3]).glob("*.pte")))
         sys.exit()
     parser = options(CLAIM)
     parser.add_argument("--copies", type=int, default=10_000, help="how many of each kind (default: 10000)")

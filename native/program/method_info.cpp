@@ -22,18 +22,6 @@ std::string missing_device(const executorch::runtime::MethodMeta& meta) {
   return "";
 }
 
-// ExecuTorch loads a method whose dim orders are damaged, and aborts when it makes a tensor of them.
-bool is_dim_order(executorch::runtime::Span<const std::uint8_t> order, std::size_t rank) {
-  std::vector<bool> seen(rank, false);
-  for (const std::uint8_t dim : order) {
-    if (dim >= rank || seen[dim]) {
-      return false;
-    }
-    seen[dim] = true;
-  }
-  return order.size() == rank;
-}
-
 // Adds to `values`.
 Error add_value(const executorch::runtime::Result<Tag>& tag, const executorch::runtime::Result<TensorInfo>& info,
                 std::vector<ValueMeta>& values) {
@@ -44,9 +32,6 @@ Error add_value(const executorch::runtime::Result<Tag>& tag, const executorch::r
   if (*tag == Tag::Tensor && info.ok()) {
     const auto sizes = info->sizes();
     const auto order = info->dim_order();
-    if (!is_dim_order(order, sizes.size())) {
-      return Error::InvalidProgram;
-    }
     meta.tensor = TensorMeta{static_cast<ScalarType>(info->scalar_type()),
                              {sizes.begin(), sizes.end()},
                              {order.begin(), order.end()},
@@ -56,9 +41,6 @@ Error add_value(const executorch::runtime::Result<Tag>& tag, const executorch::r
   values.push_back(std::move(meta));
   return Error::Ok;
 }
-
-// A damaged delegate has no name: ExecuTorch then gives what lies a few bytes after a null pointer.
-bool is_text(const char* name) { return reinterpret_cast<std::uintptr_t>(name) >= 4096; }
 
 std::string shape_text(const std::vector<std::int64_t>& dims) { return to_string(make_shape(dims)); }
 
@@ -81,8 +63,8 @@ Result<MethodInfo> describe_method(const executorch::runtime::MethodMeta& meta) 
   }
   for (std::size_t b = 0; b < meta.num_backends(); ++b) {
     const auto name = meta.get_backend_name(b);
-    if (!name.ok() || !is_text(*name)) {
-      return damaged(name.ok() ? Error::InvalidProgram : name.error());
+    if (!name.ok()) {
+      return damaged(name.error());
     }
     info.backends.emplace_back(*name);
   }

@@ -1,6 +1,7 @@
 #include "verify/method.h"
 
 #include <algorithm>
+#include <cstring>
 #include <map>
 #include <memory>
 #include <string>
@@ -92,6 +93,14 @@ Kinds kinds_of(char operand) {
   }
 }
 
+struct Operator {
+  std::string name;
+  std::string_view operands;
+};
+
+// What ExecuTorch's kernels find a common type for; with another among several they abort.
+bool has_common_types(std::int8_t dtype) { return dtype <= 11 || dtype == 15; }
+
 bool is_result(char operand) { return operand >= '1' && operand <= '5'; }
 
 class MethodCheck {
@@ -128,10 +137,11 @@ class MethodCheck {
       const std::string_view overload = operators[k].text(kOverload);
       require(!name.empty(), "an operator has no name");
       // ExecuTorch takes the texts to the first zero.
-      names_.push_back(std::string(name.substr(0, name.find('\0'))));
+      std::string whole(name.substr(0, name.find('\0')));
       if (!overload.empty()) {
-        names_.back() += "." + std::string(overload.substr(0, overload.find('\0')));
+        whole += "." + std::string(overload.substr(0, overload.find('\0')));
       }
+      operators_.push_back({whole, operands_of(whole)});
     }
   }
 
@@ -217,12 +227,12 @@ class MethodCheck {
   }
 
   void call_kernel(std::int32_t callee, const std::vector<std::size_t>& arguments) {
-    require_range("operator", callee, 0, static_cast<std::int64_t>(names_.size()) - 1);
-    const std::string& name = names_[static_cast<std::size_t>(callee)];
+    require_range("operator", callee, 0, static_cast<std::int64_t>(operators_.size()) - 1);
+    const Operator& called = operators_[static_cast<std::size_t>(callee)];
     try {
-      check_kernel(name, operands_of(name), arguments);
+      check_kernel(called.name, called.operands, arguments);
     } catch (const Damage& damage) {
-      throw Damage("operator " + quoted(name) + ": " + damage.what());
+      throw Damage("operator " + quoted(called.name) + ": " + damage.what());
     }
   }
 
@@ -232,6 +242,13 @@ class MethodCheck {
     }
     require_range("arguments", static_cast<std::int64_t>(arguments.size()), static_cast<std::int64_t>(operands.size()),
                   static_cast<std::int64_t>(2 * operands.size()));
+    const auto numbers = std::count_if(operands.begin(), operands.end(),
+                                       [](char operand) { return std::strchr("TtSsXV", operand) != nullptr; });
+    for (std::size_t k = 0; k < operands.size() && numbers > 1; ++k) {
+      const Value& value = values_[arguments[k]];
+      require(value.kind != Kind::kTensor || has_common_types(value.dtype),
+              "a tensor's element type is none to compute with");
+    }
     const bool copies_between_devices = name.rfind("et_copy::", 0) == 0;
     for (std::size_t k = 0; k < operands.size(); ++k) {
       try {
@@ -414,8 +431,8 @@ class MethodCheck {
 
   std::vector<Value> values_;
   std::vector<std::unique_ptr<CheckedDelegate>> delegates_;
-  std::vector<std::string> names_;  // of operators
-  std::vector<bool> is_border_;     // whether a value is an input or an output
+  std::vector<Operator> operators_;
+  std::vector<bool> is_border_;  // whether a value is an input or an output
   Facts facts_;
 };
 

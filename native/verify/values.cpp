@@ -28,9 +28,9 @@ enum DeviceField { kDeviceArena = 0, kDeviceType = 1, kDeviceNumber = 2 };
 constexpr std::size_t kMaxRank = 16;  // ExecuTorch's
 constexpr std::int64_t kMost = INT64_MAX;
 
-// By ExecuTorch's ScalarType; 0 for those that its kernels do not know.
+// By ExecuTorch's ScalarType.
 constexpr std::array<std::uint8_t, 30> kItemSizes = {1, 1, 2, 4, 8, 2, 4, 8, 4, 8, 16, 1, 1, 1, 4,
-                                                     2, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0,  0, 2, 4, 8};
+                                                     2, 1, 1, 1, 1, 1, 1, 2, 1, 1, 1,  1, 2, 4, 8};
 
 struct Device {
   int type = 0;
@@ -111,11 +111,8 @@ class Reader {
 
   void read_tensor(const FlatTable& tensor, Value& value) {
     value.dtype = tensor.number<std::int8_t>(kScalarType);
-    const auto type = static_cast<std::uint8_t>(value.dtype);
-    value.item_size = type < kItemSizes.size() ? kItemSizes[type] : 0;
-    if (value.item_size == 0) {
-      throw Damage("element type: got " + std::to_string(value.dtype) + ", allowed 0 to 15 and 27 to 29");
-    }
+    require_range("element type", value.dtype, 0, static_cast<std::int64_t>(kItemSizes.size()) - 1);
+    value.item_size = kItemSizes[static_cast<std::size_t>(value.dtype)];
     require(tensor.number<std::int32_t>(kStorageOffset) == 0, "it begins within its storage");
     require_range("layout", tensor.number<std::int8_t>(kLayout), 0, 0);
     require_range("dynamism", tensor.number<std::int8_t>(kDynamism), 0, 2);

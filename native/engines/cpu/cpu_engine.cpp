@@ -29,8 +29,7 @@ constexpr std::size_t kProgramAlignment = 16;
 
 using ProgramBytes = AlignedBytes<kProgramAlignment>;
 
-// Half a millisecond. ExecuTorch's check of a program's tables lets through what crashes later; in a larger engine
-// nearly all bytes are weights.
+// Half a millisecond. What the tables of an engine say is verified; nearly all other bytes are weights.
 constexpr std::size_t kMaxCheckedSize = 256u << 10;
 
 Status check_id(const EngineSource& source) {

@@ -174,8 +174,9 @@ def _read(name: str, data: memoryview, verify: Callable[[], object]) -> Program:
     damaged = f"{name} is damaged or truncated"
     try:
         verify()
-    except (ValueError, RuntimeError):
-        raise ValueError(f"{damaged}; export or copy it again.") from None
+    except (ValueError, RuntimeError) as error:
+        _, found, why = str(error).partition(" or is damaged: ")
+        raise ValueError(f"{damaged}{': ' if found else ''}{why}; export or copy it again.") from None
     try:
         return _Reader(data).program()
     except (ValueError, LookupError, TypeError, AttributeError, OverflowError, struct.error) as error:
