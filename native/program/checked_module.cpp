@@ -57,6 +57,7 @@ Result<BackendOption> backend_option(std::string_view key, const std::variant<bo
 }
 
 Result<std::unique_ptr<CheckedModule>> CheckedModule::open(const std::string& path, LoadMode mode, bool etdump) {
+  (void)take_last_error();
   auto tracer = make_tracer(etdump);
   auto memory = std::make_unique<MethodMemory>();
   std::unique_ptr<CheckedModule> made(new CheckedModule(tracer.get(), memory.get()));
@@ -75,6 +76,7 @@ Result<std::unique_ptr<CheckedModule>> CheckedModule::open(const std::string& pa
 }
 
 Result<std::unique_ptr<CheckedModule>> CheckedModule::open(const void* data, std::size_t size, bool etdump) {
+  (void)take_last_error();
   auto tracer = make_tracer(etdump);
   auto memory = std::make_unique<MethodMemory>();
   std::unique_ptr<CheckedModule> made(new CheckedModule(tracer.get(), memory.get()));

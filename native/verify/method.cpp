@@ -261,11 +261,14 @@ class MethodCheck {
     }
     if (name == "aten::sym_size.int") {
       check_dim(arguments[0], arguments[1]);
+    } else if (name == "aten::view_copy.out" || name == "executorch_prim::et_view.default") {
+      check_view(values_[arguments[1]].items);
     } else if (name.find("::floordiv.") != std::string::npos || name.find("::mod.") != std::string::npos) {
       require(values_[arguments[1]].kind != Kind::kInt || facts_[arguments[1]].is_written ||
                   values_[arguments[1]].number != 0,
               "it divides by 0");
-    } else if (name == "executorch_prim::et_view.default") {
+    }
+    if (name == "executorch_prim::et_view.default") {
       facts_[arguments[2]].lacks_data = facts_[arguments[0]].lacks_data;
       facts_[arguments[2]].is_constant |= facts_[arguments[0]].is_constant;
     }
@@ -324,6 +327,23 @@ class MethodCheck {
     if (!facts_[dim].is_written) {
       require_range("dim", values_[dim].number, 0, static_cast<std::int64_t>(values_[tensor].sizes.size()) - 1);
     }
+  }
+
+  // The size that is -1 is what the others leave: elements divided by their product.
+  void check_view(const std::vector<std::int64_t>& sizes) const {
+    std::int64_t product = 1;
+    bool is_open = false;
+    for (const std::int64_t item : sizes) {
+      const auto size = static_cast<std::size_t>(item);
+      if (facts_[size].is_written) {
+        continue;
+      }
+      is_open = is_open || values_[size].number == -1;
+      require_range("size", values_[size].number, -1, INT32_MAX);
+      require(values_[size].number == -1 || !__builtin_mul_overflow(product, values_[size].number, &product),
+              "a view is larger than memory can be");
+    }
+    require(!is_open || product != 0, "it divides by 0");
   }
 
   Kinds result_of(std::string_view operands, const std::vector<std::size_t>& arguments) const {
