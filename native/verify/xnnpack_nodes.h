@@ -10,7 +10,6 @@ enum class XnnpackNode : std::uint8_t {
   kFullyConnected = 2,
   kConv2d = 7,
   kDepthwiseConv2d = 13,
-  kPReLU = 31,
   kConvTranspose2d = 39,
 };
 
