@@ -14,7 +14,7 @@ enum MethodField { kDelegates = 7 };
 enum ProgramField { kInlineData = 3 };
 enum DelegateField { kId = 0, kProcessed = 1, kCompileSpecs = 2 };
 enum ReferenceField { kLocation = 0, kIndex = 1 };
-enum SpecField { kKey = 0, kValue = 1 };
+enum CompileSpecField { kKey = 0, kValue = 1 };
 
 // It checks its own calls.
 class OtherDelegate final : public CheckedDelegate {

@@ -17,7 +17,7 @@ constexpr Operator kKernels[] = {
 };
 
 // ExecuTorch's own, without a schema in PyTorch.
-constexpr Operator kOwn[] = {
+constexpr Operator kOwnOperators[] = {
     {"aten::_local_scalar_dense", "T5"},
     {"aten::sym_numel", "T1"},
     {"aten::sym_size.int", "TI1"},
@@ -61,7 +61,7 @@ std::string_view find(const Operator (&operators)[kCount], std::string_view name
 }  // namespace
 
 std::string_view operands_of(std::string_view name) {
-  const std::string_view own = find(kOwn, name);
+  const std::string_view own = find(kOwnOperators, name);
   return own.empty() ? find(kKernels, name) : own;
 }
 

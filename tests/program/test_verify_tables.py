@@ -54,7 +54,7 @@ FIELDS = {
     "delegates.cpp ProgramField": (PROGRAM, "Program", "backend_delegate_data"),
     "delegates.cpp DelegateField": (PROGRAM, "BackendDelegate", "id processed compile_specs"),
     "delegates.cpp ReferenceField": (PROGRAM, "BackendDelegateDataReference", "location index"),
-    "delegates.cpp SpecField": (PROGRAM, "CompileSpec", "key value"),
+    "delegates.cpp CompileSpecField": (PROGRAM, "CompileSpec", "key value"),
     "xnnpack.cpp GraphField": (XNNPACK, "XNNGraph", "xnodes xvalues num_externs constant_buffer constant_data"),
     "xnnpack.cpp UnionField": (XNNPACK, "XValue", "xvalue_union_type xvalue_union"),
     "xnnpack.cpp TensorField": (
