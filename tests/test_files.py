@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import os
+import subprocess
+import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -88,3 +90,88 @@ def test_error_names_the_file_that_was_asked_for(tmp_path: Path) -> None:
         write_atomically(tmp_path / "absent" / "file", b"new")
     with pytest.raises(IsADirectoryError, match="is a folder; give a file"):
         write_atomically(tmp_path, b"new")
+
+
+def test_link_to_a_file_stays_and_its_file_is_replaced(tmp_path: Path) -> None:
+    (tmp_path / "elsewhere").mkdir()
+    real, link, second = tmp_path / "elsewhere" / "real", tmp_path / "link", tmp_path / "second"
+    real.write_bytes(b"old")
+    real.chmod(0o600)
+    link.symlink_to("elsewhere/real")
+    second.symlink_to(link)
+    write_atomically(second, b"new")
+    assert (second.readlink(), link.readlink()) == (link, Path("elsewhere/real"))
+    assert (real.read_bytes(), mode(real), real.is_symlink()) == (b"new", 0o600, False)
+
+
+def test_link_to_nothing_gets_its_file(tmp_path: Path) -> None:
+    (tmp_path / "link").symlink_to("absent")
+    write_atomically(tmp_path / "link", b"new")
+    assert (tmp_path / "absent").read_bytes() == b"new"
+    assert (tmp_path / "link").is_symlink()
+
+
+def test_links_in_a_circle_are_refused(tmp_path: Path) -> None:
+    (tmp_path / "one").symlink_to("two")
+    (tmp_path / "two").symlink_to("one")
+    with pytest.raises(OSError, match=r"(?s)levels of symbolic links.*one"):
+        write_atomically(tmp_path / "one", b"new")
+
+
+def test_named_pipe_is_written_to_and_stays_one(tmp_path: Path) -> None:
+    pipe = tmp_path / "pipe"
+    os.mkfifo(pipe)
+    reading = os.open(pipe, os.O_RDONLY | os.O_NONBLOCK)
+    try:
+        write_atomically(pipe, b"new")
+        assert os.read(reading, 10) == b"new"
+    finally:
+        os.close(reading)
+    assert pipe.is_fifo()
+    assert [entry.name for entry in tmp_path.iterdir()] == ["pipe"]
+
+
+def test_device_is_written_to_and_stays_one(tmp_path: Path) -> None:
+    (tmp_path / "link").symlink_to("/dev/null")
+    before = Path("/dev/null").stat()
+    for path in (Path("/dev/null"), tmp_path / "link"):
+        write_atomically(path, b"new")
+    assert Path("/dev/null").stat().st_ino == before.st_ino
+    assert Path("/dev/null").is_char_device()
+
+
+@pytest.mark.parametrize("folder", ["/dev/fd", "/proc/self/fd"])
+def test_open_pipe_is_written_to(folder: str) -> None:
+    """As `-o >(command)` of a shell gives it."""
+    reading, writing = os.pipe()
+    try:
+        write_atomically(f"{folder}/{writing}", b"new")
+        assert os.read(reading, 10) == b"new"
+    finally:
+        os.close(reading)
+        os.close(writing)
+
+
+@pytest.mark.parametrize("flags", [">", ">>"])
+def test_standard_output_is_written_to_where_it_is(flags: str, tmp_path: Path) -> None:
+    out = tmp_path / "out"
+    out.write_text("before ")
+    code = (
+        "from executorch_tensorrt.files import write_atomically\n"
+        "print('first', end=' ', flush=True); write_atomically('/dev/stdout', b'second '); print('third', end='')"
+    )
+    subprocess.run(["sh", "-c", f'"$1" -c "$2" {flags} "$3"', "sh", sys.executable, code, out], check=True, timeout=60)
+    assert out.read_text() == ("before " if flags == ">>" else "") + "first second third"
+
+
+def test_failure_writes_nothing_to_a_pipe(tmp_path: Path) -> None:
+    pipe = tmp_path / "pipe"
+    os.mkfifo(pipe)
+    reading = os.open(pipe, os.O_RDONLY | os.O_NONBLOCK)
+    try:
+        with pytest.raises(KeyError), replacing(pipe) as temporary:
+            temporary.write_bytes(b"half")
+            raise KeyError
+        assert os.read(reading, 10) == b""
+    finally:
+        os.close(reading)

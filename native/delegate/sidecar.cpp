@@ -36,7 +36,7 @@ std::string free_path(const EngineTrace& trace, const ProfilingSettings& setting
 Status write_to_free_path(const EngineTrace& trace, const ProfilingSettings& settings, const std::string& text) {
   static std::mutex mutex;  // from the choice of a free name until it is taken
   const std::lock_guard<std::mutex> lock(mutex);
-  return write_file(free_path(trace, settings), text);
+  return write_regular_file(free_path(trace, settings), text);
 }
 
 }  // namespace
