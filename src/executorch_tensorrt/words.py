@@ -1,8 +1,20 @@
-"""Numbers as people read them."""
+"""Numbers and names as people read them."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+
+
+def printable(text: str) -> str:
+    """A text that may hold names from files, for a terminal, a log or a page: one line, with what is no visible character
+    written out.
+
+    That is what a terminal or an editor would obey or hide: control characters, line ends, what reorders text, halves of
+    surrogate pairs.
+    """
+    if text.isprintable():
+        return text
+    return "".join(char if char.isprintable() else char.encode("unicode_escape").decode() for char in text)
 
 
 def bytes_text(size: int) -> str:

@@ -35,7 +35,7 @@ def test_percent_does_not_round_to_nothing(share: float, text: str) -> None:
     ("text", "expected"),
     [
         ("aten::añadir", "aten::añadir"),
-        ("a\nb\tc", "a\\x0ab\\x09c"),
+        ("a\nb\tc", "a\\nb\\tc"),
         ("a\u202eb", "a\\u202eb"),
         ("\udcff", "\\udcff"),
         ("\U000e0001", "\\U000e0001"),

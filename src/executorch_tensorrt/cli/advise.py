@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from executorch_tensorrt.cli.console import terminal
+from executorch_tensorrt.cli.console import say_wrote, terminal
 from executorch_tensorrt.cli.failures import require_folder, user_errors
 from executorch_tensorrt.cli.sessions import load_session
 from executorch_tensorrt.files import write_atomically
@@ -81,4 +81,4 @@ def advise_command(
         click.echo(json.render_advice(advice) if as_json else console.render(advice, **terminal()))
         for path, render in renderers.items():
             write_atomically(path, render(advice).encode())
-            click.echo(f"Wrote {path}", err=as_json)
+            say_wrote(path, err=as_json)

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from executorch_tensorrt.cli.console import bytes_text, only_our_warnings, print_json, progress, stdout, table
+from executorch_tensorrt.cli.console import bytes_text, only_our_warnings, print_json, progress, say, stdout, table
 from executorch_tensorrt.cli.failures import user_errors
 
 if TYPE_CHECKING:
@@ -61,9 +61,9 @@ def _show(outcomes: Sequence[Outcome]) -> None:
     stdout().print(table("Engines", columns, rows, right=("profiles", "size", "time")))
     for outcome in outcomes:
         for operator, reason in outcome.operators.items():
-            click.echo(f"{outcome.key[:12]}: {operator} stays outside: {reason}", err=True)
+            say(f"{outcome.key[:12]}: {operator} stays outside: {reason}", err=True)
         if outcome.error and not outcome.operators:
-            click.echo(f"{outcome.key[:12]}: {outcome.error}", err=True)
+            say(f"{outcome.key[:12]}: {outcome.error}", err=True)
     counts = Counter(outcome.status for outcome in outcomes)
     told = ", ".join(f"{counts[status]} {status}" for status in sorted(counts))
-    click.echo(f"{told}." if counts["failed"] else f"{told}; export again.")
+    say(f"{told}." if counts["failed"] else f"{told}; export again.")

@@ -16,19 +16,22 @@ from typing import TYPE_CHECKING, Any, cast
 
 import click
 
-from executorch_tensorrt.words import bytes_text, microseconds_text, shape_text
+from executorch_tensorrt.files import is_written_through
+from executorch_tensorrt.words import bytes_text, microseconds_text, printable, shape_text
 
 if TYPE_CHECKING:
     from rich.console import Console
     from rich.table import Table
+    from rich.text import Text
 
 __all__ = [
     "bytes_text",
     "microseconds_text",
     "only_our_warnings",
     "print_json",
-    "printable",
     "progress",
+    "say",
+    "say_wrote",
     "shape_text",
     "stdout",
     "table",
@@ -39,11 +42,25 @@ _WIDTH_OF_FILES = 140
 
 
 def stdout() -> Console:
-    """A console for results. Text is printed as it is: names come from files."""
+    """A console for results. All text that it prints is `printable`, line by line and cell by cell."""
     from rich.console import Console
 
+    class Plain(Console):
+        def render_str(self, text: str, **options: Any) -> Text:
+            return super().render_str(printable(text), **options)
+
     width = None if sys.stdout.isatty() else _WIDTH_OF_FILES
-    return Console(file=sys.stdout, width=width, markup=False, highlight=False, emoji=False)
+    return Plain(file=sys.stdout, width=width, markup=False, highlight=False, emoji=False)
+
+
+def say(text: str, *, err: bool = False) -> None:
+    """Prints one line, whatever names are in it."""
+    click.echo(printable(text), err=err)
+
+
+def say_wrote(path: Path, *, err: bool = False) -> None:
+    """Tells of a file, but not into it."""
+    say(f"Wrote {path}", err=err or is_written_through(path))
 
 
 def terminal() -> dict[str, Any]:
@@ -64,7 +81,7 @@ def table(title: str, columns: Sequence[str], rows: Iterable[Sequence[object]], 
     for column in columns:
         result.add_column(column, justify="right" if column in right else "left", overflow="fold")
     for row in rows:
-        result.add_row(*(printable(str(cell)) for cell in row))
+        result.add_row(*map(str, row))
     return result
 
 
@@ -83,24 +100,18 @@ def _strict(value: object) -> object:
     return value
 
 
-def printable(text: str) -> str:
-    """A text without control characters, which a terminal would obey."""
-    return "".join(
-        char if char.isprintable() or char == "\n" else char.encode("unicode_escape").decode() for char in text
-    )
-
-
 @contextmanager
 def progress() -> Generator[Callable[[str], None], None, None]:
     """Shows on stderr what is being done: a spinner on a terminal, else a line for each step."""
     started = time.perf_counter()
     if not sys.stderr.isatty():
-        yield lambda text: click.echo(f"[{time.perf_counter() - started:5.1f} s] {text}", err=True)
+        yield lambda text: say(f"[{time.perf_counter() - started:5.1f} s] {text}", err=True)
         return
     from rich.console import Console
+    from rich.text import Text
 
-    with Console(stderr=True, markup=False).status("") as status:
-        yield lambda text: status.update(f"{text} ...")
+    with Console(stderr=True).status("") as status:
+        yield lambda text: status.update(Text(f"{printable(text)} ..."))  # a str would be markup
 
 
 @contextmanager
@@ -113,7 +124,7 @@ def only_our_warnings(debug: bool) -> Generator[None, None, None]:
 
     def show(message: Warning | str, category: type[Warning], filename: str, *_: Any) -> None:
         if filename.startswith(package) and issubclass(category, UserWarning):
-            print(f"etrt: warning: {message}", file=sys.stderr)
+            say(f"etrt: warning: {message}", err=True)
 
     logging.disable(logging.ERROR)
     try:

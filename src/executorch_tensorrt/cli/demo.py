@@ -59,10 +59,12 @@ def _show(summary: dict[str, Any], output: Path) -> None:
     console.print(table("Median time of each phase, host", ("phase", *columns), phases, right=columns))
     texts = len(summary["passages"]) + len(summary["queries"])
     kept = "in an earlier run" if summary["export_reused"] else "now"
-    console.print(
-        f"\nProfiles used: {', '.join(map(str, summary['profiles_used']))}\n"
-        f"Largest difference from eager PyTorch: {summary['max_abs_error']:.1e}, over {texts} texts\n"
-        f"Program: {bytes_text(summary['sizes']['minilm.pte'])}, exported {kept} in {summary['export_seconds']:.1f} s\n"
-        f"Details: {output / 'summary.json'}\n"
-        f"Report:  {output / 'report.html'}"
-    )
+    console.print()
+    for line in (
+        f"Profiles used: {', '.join(map(str, summary['profiles_used']))}",
+        f"Largest difference from eager PyTorch: {summary['max_abs_error']:.1e}, over {texts} texts",
+        f"Program: {bytes_text(summary['sizes']['minilm.pte'])}, exported {kept} in {summary['export_seconds']:.1f} s",
+        f"Details: {output / 'summary.json'}",
+        f"Report:  {output / 'report.html'}",
+    ):
+        console.print(line)

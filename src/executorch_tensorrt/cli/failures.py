@@ -13,7 +13,9 @@ from typing import Any
 
 import click
 
+from executorch_tensorrt.cli.console import say
 from executorch_tensorrt.extras import needs_extra
+from executorch_tensorrt.files import is_written_through
 
 _GUARD = re.compile(r"use OptimizationProfileGuard\((\d+)\) or automatic selection")
 _PRINT_NO_TABLE = {"--json", "-h", "--help"}
@@ -49,6 +51,8 @@ def require_folder(path: Path) -> None:
         FileNotFoundError: the folder that `path` lies in does not exist.
         PermissionError: it takes no files.
     """
+    if is_written_through(path):
+        return
     if not path.parent.is_dir():
         raise FileNotFoundError(f"no folder '{path.parent}' for '{path.name}'; make it first")
     if not os.access(path.parent, os.W_OK):
@@ -63,6 +67,11 @@ def describe(error: BaseException) -> str:
         return f"'{error.filename}': {error.strerror}" if error.filename else error.strerror
     text = " ".join(str(error).split()) or type(error).__name__
     return _GUARD.sub(r"use --optimization-profile \1 or auto", text)
+
+
+def _show_traceback(error: BaseException) -> None:
+    for line in "".join(traceback.format_exception(error)).split("\n"):
+        say(line, err=True)
 
 
 class Group(click.Group):
@@ -90,13 +99,13 @@ class Group(click.Group):
             if isinstance(error, click.UsageError) and error.ctx is None and command:
                 error.ctx = click.Context(command, ctx, command.name)  # click's parser leaves it out
             if ctx.params.get("debug") and error.__cause__ is not None:
-                traceback.print_exception(error.__cause__)
+                _show_traceback(error.__cause__)
             raise
         except (click.exceptions.Exit, click.Abort, KeyboardInterrupt):
             raise
         except Exception as error:
             if ctx.params.get("debug"):
-                traceback.print_exception(error)
+                _show_traceback(error)
             text = f"{type(error).__name__}: {describe(error).rstrip('.')}"
             raise click.ClickException(f"{text}; 'etrt --debug ...' shows the traceback.") from error
 
@@ -108,15 +117,15 @@ class Group(click.Group):
             path = error.ctx.command_path if error.ctx else "etrt"
             text = " ".join(error.format_message().split())
             text += "" if text.endswith((".", "?", "?)")) else "."
-            click.echo(f"{path}: {text} See '{path} --help'.", err=True)
+            say(f"{path}: {text} See '{path} --help'.", err=True)
             code = error.exit_code
         except click.ClickException as error:
-            click.echo(f"etrt: {error.format_message()}", err=True)
+            say(f"etrt: {error.format_message()}", err=True)
             code = error.exit_code
         except click.Abort:
             click.echo("etrt: interrupted", err=True)
             code = 130
         except OSError as error:  # of stdout, when the help or a result is printed
-            click.echo(f"etrt: {describe(error)}", err=True)
+            say(f"etrt: {describe(error)}", err=True)
             code = 1
         raise SystemExit(code or 0)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-from executorch_tensorrt.cli.console import bytes_text, printable, shape_text, stdout, table
+from executorch_tensorrt.cli.console import bytes_text, shape_text, stdout, table
 from executorch_tensorrt.words import count_text, ranges_text
 
 if TYPE_CHECKING:
@@ -20,7 +20,7 @@ def show_program(report: Json) -> None:
     sizes = (
         f"{bytes_text(report['file_bytes'])}, {bytes_text(report['constant_bytes'])} of it weights outside delegates"
     )
-    console.print(printable(f"{report['program']}: {sizes}"))
+    console.print(f"{report['program']}: {sizes}")
     for method in report["methods"]:
         _show_method(console, method)
         for delegate in method["delegates"]:
@@ -38,11 +38,12 @@ def show_findings(report: Json) -> None:
     errors = sum(finding["severity"] == "error" for finding in findings)
     console.print(f"Findings: {errors or 'none'}", style="bold")
     for finding in findings:
-        console.print(printable(f"{finding['severity']}: {finding['text']}"), soft_wrap=True)
+        console.print(f"{finding['severity']}: {finding['text']}", soft_wrap=True)
 
 
 def _show_method(console: Console, method: Json) -> None:
-    console.print(f"\nMethod {printable(method['name'])}", style="bold")
+    console.print()
+    console.print(f"Method {method['name']}", style="bold")
     rows = [
         (f"{side[:-1]} {index}", item.get("name") or "", item["dtype"] or item["kind"], _shape_of(item))
         for side in ("inputs", "outputs")
@@ -55,7 +56,7 @@ def _show_method(console: Console, method: Json) -> None:
     ]
     console.print(f"Planned memory: {', '.join(arenas) or 'none'}")
     operators = [f"{name} x{count}" for name, count in method["operators"].items()]
-    console.print(printable(f"Operators outside delegates: {', '.join(operators) or 'none'}"))
+    console.print(f"Operators outside delegates: {', '.join(operators) or 'none'}")
     rows = [(item["index"], item["backend"], bytes_text(item["bytes"])) for item in method["delegates"]]
     if rows:
         console.print(table("Delegates", ("#", "backend", "size"), rows, right=("size",)))
@@ -68,7 +69,7 @@ def _show_engine(console: Console, index: int, engine: Json) -> None:
     if engine["format"] != "ETC1":
         target += f", GPU {engine['device_id']}{' and others' if engine['hardware_compatible'] else ''}"
     lines = [
-        f"\nEngine of delegate {index}: {engine['kind'] or 'tensorrt or tensorrt_rtx'}, format {engine['format']}, id "
+        f"Engine of delegate {index}: {engine['kind'] or 'tensorrt or tensorrt_rtx'}, format {engine['format']}, id "
         f"{engine['id'] or 'not recorded'}, {bytes_text(engine['bytes'])}, "
         f"{'runs' if engine['runs_here'] else 'does not run'} in this environment",
         f"Built by {engine['builder'] or 'another exporter'} for {target}",
@@ -76,7 +77,9 @@ def _show_engine(console: Console, index: int, engine: Json) -> None:
         _sources_text(engine["sources"]),
     ]
     lines += [f"Output {item['output']} is input {item['input']} ({item['kind']})" for item in engine["aliased_io"]]
-    console.print(printable("\n".join(lines)))
+    console.print()
+    for line in lines:
+        console.print(line)
     profiles: list[Json] = engine["profiles"] or []
     rows: list[tuple[object, ...]] = []
     for place, item in enumerate(engine["inputs"]):
@@ -110,7 +113,8 @@ def _show_plan(console: Console, method: Json) -> None:
     totals: list[Json] = method["profiles"]
     agree = {True: "all engines agree", False: "engines disagree", None: "not all engines say theirs"}
     count = count_text(len(totals), "optimization profile") if totals else "optimization profiles"
-    console.print(f"\n{count[0].upper()}{count[1:]}: {agree[method['profiles_agree']]}")
+    console.print()
+    console.print(f"{count[0].upper()}{count[1:]}: {agree[method['profiles_agree']]}")
     names = [f"profile {index}" for index in range(len(totals))]
     shown, others = _shown(method["memory"])
     rows = [_plan_row(method, item, len(totals)) for item in shown]

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from executorch_tensorrt.cli.console import terminal
+from executorch_tensorrt.cli.console import say_wrote, terminal
 from executorch_tensorrt.cli.failures import UserError, user_errors
 from executorch_tensorrt.cli.sessions import load_session
 from executorch_tensorrt.files import write_atomically
@@ -66,7 +66,7 @@ def report_command(
         beside = sessions[0] if sessions[0].is_dir() else sessions[0].parent
         for path, text in _targets(texts, beside if output is None else output).items():
             write_atomically(path, text.encode())
-            click.echo(f"Wrote {path}")
+            say_wrote(path)
 
 
 def _report(session: Session, renderer: Any) -> Mapping[str, str]:

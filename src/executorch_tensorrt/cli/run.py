@@ -127,7 +127,8 @@ def _show(report: dict[str, Any]) -> None:
         console.print()
         console.print(table("Optimization profiles used", ("#", "engine", "profile"), used))
     else:
-        console.print("\nOptimization profiles used: none, for no delegate is TensorRT's")
+        console.print()
+        console.print("Optimization profiles used: none, for no delegate is TensorRT's")
     console.print()
     latency, count = report["latency_us"], report["latency_us"]["iterations"]
     calls = ", ".join(f"{name} {microseconds_text(latency[name])}" for name in ("median", "p90", "p99"))

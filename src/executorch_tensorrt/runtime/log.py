@@ -10,6 +10,7 @@ import atexit
 import logging
 
 from executorch_tensorrt import _native
+from executorch_tensorrt.words import printable
 
 _log = logging.getLogger("executorch_tensorrt.runtime")
 # Where logging is not set up, Python would print the records; ExecuTorch's log has done so.
@@ -21,7 +22,7 @@ def forward_messages() -> None:
     """Logs what the native library had to say since the last time, whatever thread it was on."""
     if _native.has_messages():
         for level, text in _native.take_messages():
-            _log.log(level, "%s", text)
+            _log.log(level, "%s", printable(text))
 
 
 atexit.register(forward_messages)

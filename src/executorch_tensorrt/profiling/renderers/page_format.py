@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import math
 import re
-import unicodedata
 from collections.abc import Sequence
 from datetime import datetime, timedelta
 
 from executorch_tensorrt.extras import needs_extra
-from executorch_tensorrt.words import shape_text, share_text
+from executorch_tensorrt.words import printable, shape_text, share_text
 
 with needs_extra("report", "an HTML page"):
     from markupsafe import Markup, escape
@@ -17,20 +16,14 @@ with needs_extra("report", "an HTML page"):
 MAX_TEXT = 200
 MAX_PROSE = 800
 NOTHING = "\N{EN DASH}"
-_UNSAFE = frozenset({"Cc", "Cf", "Cs", "Zl", "Zp"})
 
 
 def shown(text: object, limit: int = MAX_TEXT) -> str:
-    """A name as the page shows it: one line, shortened in the middle, with control characters written out.
-
-    Characters that reorder text and halves of surrogate pairs are control characters too.
-    """
+    """A name as the page shows it: `printable`, and shortened in the middle."""
     whole = str(text)
     if len(whole) > limit:
         whole = f"{whole[: limit - 60]} … {whole[-50:]}"
-    if whole.isascii() and whole.isprintable():
-        return whole
-    return "".join(_written_out(c) if unicodedata.category(c) in _UNSAFE else c for c in whole)
+    return printable(whole)
 
 
 def finalized(value: object) -> object:
@@ -88,11 +81,6 @@ def breakable(path: str) -> Markup:
 def ranges(profile_input: Sequence[Sequence[int]]) -> str:
     """Dims of an input under an optimization profile: "(1, 2…16…32)" has min, opt, max of the second dim."""
     return shape_text([dim[0] if len(set(dim)) == 1 else "…".join(map(str, dim)) for dim in profile_input])
-
-
-def _written_out(character: str) -> str:
-    code = ord(character)
-    return f"\\x{code:02x}" if code < 0x100 else f"\\u{code:04x}" if code < 0x10000 else f"\\U{code:08x}"
 
 
 __all__ = ["MAX_TEXT", "breakable", "duration", "finalized", "lines", "moment", "percent", "prose", "ranges", "shown"]

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from executorch_tensorrt.extras import needs_extra
-from executorch_tensorrt.words import short_text
+from executorch_tensorrt.words import printable, short_text
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -36,14 +36,15 @@ class TextReport:
         return "\n".join(line.rstrip() for line in self._file.getvalue().splitlines()) + "\n"
 
     def heading(self, title: str) -> None:
-        self._console.print(f"\n{title}", style="bold")
+        self._console.print()
+        self._console.print(printable(title), style="bold")
 
     def line(self, text: str) -> None:
-        self._console.print(_printable(short_text(text, _LONGEST_LINE)))
+        self._console.print(printable(short_text(text, _LONGEST_LINE)))
 
     def verbatim(self, text: str) -> None:
         """Lines that are not to be wrapped."""
-        self._file.write("".join(f"{_printable(line)}\n" for line in text.splitlines()))
+        self._file.write("".join(f"{printable(line)}\n" for line in text.splitlines()))
 
     def table(
         self,
@@ -66,17 +67,13 @@ class TextReport:
         table = Table(box=box.SIMPLE_HEAD, pad_edge=False, show_edge=False)
         for column in columns:
             side = "right" if column in right else "left"
-            table.add_column(_printable(short_text(column)), justify=side, overflow="fold")
+            table.add_column(printable(short_text(column)), justify=side, overflow="fold")
         limits = [120 if column in _LONG_COLUMNS else 60 for column in columns]
         for row in rows[:_ROWS]:
-            table.add_row(*(_printable(short_text(cell, limit)) for cell, limit in zip(row, limits, strict=True)))
+            table.add_row(*(printable(short_text(cell, limit)) for cell, limit in zip(row, limits, strict=True)))
         self._console.print(table)
         if len(rows) > _ROWS:
             self.line(f"{len(rows) - _ROWS} more are left out; 'etrt report -r json' has all.")
-
-
-def _printable(text: str) -> str:
-    return "".join(char if char.isprintable() else char.encode("unicode_escape").decode() for char in text)
 
 
 __all__ = ["TIMES", "WIDTH", "TextReport"]
