@@ -34,8 +34,8 @@ def program_file(path: str | os.PathLike[str]) -> Path:
 def replacing(path: str | os.PathLike[str]) -> Generator[Path]:
     """A file to write that takes the place of `path` when the block ends well: a reader sees the old or the new file.
 
-    It has the mode of the file that it replaces, or that of any new file. Where `path` is a link to a file, that file is
-    replaced and the link stays. What is no regular file (a device, a pipe, `/dev/stdout`) is written to as it is.
+    It has the mode of the file that it replaces, or that of any new file. Where `path` is a link to a file, that file
+    is replaced and the link stays. What is no regular file (a device, a pipe, `/dev/stdout`) is written to as it is.
 
     Raises:
         OSError: it cannot be written; then `path` is as it was.
@@ -84,7 +84,7 @@ def _write_through(source: Path, target: Path) -> None:
     number = _own_descriptor(_behind_links(target))
     # Opened anew, a file that is open would be written from its begin.
     opened = os.open(target, os.O_WRONLY | os.O_CLOEXEC) if number is None else os.dup(number)
-    with source.open("rb") as read, open(opened, "wb") as write:
+    with source.open("rb") as read, os.fdopen(opened, "wb") as write:
         shutil.copyfileobj(read, write)
 
 

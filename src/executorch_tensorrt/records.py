@@ -1,8 +1,10 @@
-"""From JSON values to dataclasses, with every field checked."""
+"""From JSON to dataclasses, with every field checked: what is read may be damaged, or made to do harm."""
 
 from __future__ import annotations
 
 import dataclasses
+import json
+import math
 from collections.abc import Callable
 from functools import lru_cache
 from types import UnionType
@@ -11,6 +13,8 @@ from typing import Any, Literal, TypeVar, Union, cast, get_args, get_origin, get
 _T = TypeVar("_T")
 _Build = Callable[[Any], Any]
 _LARGEST = 1e18
+_LARGEST_INT = 1 << 63
+_DEEPEST = 20
 
 
 class MismatchError(ValueError):
@@ -19,7 +23,7 @@ class MismatchError(ValueError):
     def __init__(self, got: object, allowed: str) -> None:
         super().__init__(got, allowed)
         self.path = ""
-        self._got = f"{got!r:.40}"
+        self._got = _shortened(got)
         self._allowed = allowed
 
     def __str__(self) -> str:
@@ -29,6 +33,22 @@ class MismatchError(ValueError):
         """The same, told from one level further out."""
         self.path = step + self.path
         return self
+
+
+def parse(text: str | bytes, parse_float: Callable[[str], object] | None = None) -> Any:
+    """JSON of which nothing is known.
+
+    Raises:
+        ValueError: it is none, or Python does not read it: nested a thousand deep, numbers of thousands of digits.
+    """
+    try:
+        return json.loads(text, parse_float=parse_float)
+    except (json.JSONDecodeError, UnicodeDecodeError) as error:
+        raise ValueError(f"it is no whole JSON: {error}") from None
+    except RecursionError:
+        raise ValueError("its JSON is nested too deeply") from None
+    except ValueError:
+        raise ValueError("its JSON has a number with thousands of digits") from None
 
 
 def build(kind: type[_T], value: object) -> _T:
@@ -44,7 +64,7 @@ def build(kind: type[_T], value: object) -> _T:
 def _builder(hint: Any) -> _Build:
     origin, arguments = get_origin(hint), get_args(hint)
     if hint is Any:
-        return lambda value: value
+        return _anything
     if dataclasses.is_dataclass(hint):
         return _dataclass(hint)
     if origin in (Union, UnionType):
@@ -113,9 +133,11 @@ def _union(arguments: tuple[Any, ...]) -> _Build:
     if len(inners) == 1:
         return lambda value: None if value is None and type(None) in arguments else inners[0](value)
 
+    by_type = dict(zip(arguments, inners, strict=True))
+
     def make(value: Any) -> Any:
-        _expect(type(value) in arguments, value, " or ".join(argument.__name__ for argument in arguments))
-        return value
+        _expect(type(value) in by_type, value, " or ".join(argument.__name__ for argument in arguments))
+        return by_type[type(value)](value)
 
     return make
 
@@ -147,9 +169,11 @@ def _literal(allowed: tuple[Any, ...]) -> _Build:
 def _scalar(kind: type) -> _Build:
     if kind is float:
         return _number
+    if kind is int:
+        return _integer
 
     def make(value: Any) -> Any:
-        _expect(type(value) is kind, value, kind.__name__)  # bool is an int, and not allowed as one
+        _expect(type(value) is kind, value, kind.__name__)
         return value
 
     return make
@@ -159,6 +183,34 @@ def _number(value: Any) -> float:
     if type(value) in (float, int) and abs(value) < _LARGEST:  # infinite ones and NaN are not
         return value
     raise MismatchError(value, f"a number below {_LARGEST:g}")
+
+
+def _integer(value: Any) -> int:
+    if type(value) is int and abs(value) < _LARGEST_INT:  # bool is an int, and not allowed as one
+        return value
+    raise MismatchError(value, "int" if type(value) is not int else "an int of 64 bits")
+
+
+def _anything(value: Any, depth: int = 0) -> Any:
+    """A JSON value that everything can be done with: written again, shown, counted with."""
+    if type(value) is str or type(value) is bool or value is None:
+        return value
+    if type(value) is int:
+        return _integer(value)
+    if type(value) is float:
+        _expect(math.isfinite(value), value, "a finite number")
+        return value
+    _expect(depth < _DEEPEST, value, f"values nested at most {_DEEPEST} deep")
+    for item in cast("list[Any]", value) if isinstance(value, list) else cast("dict[str, Any]", value).values():
+        _anything(item, depth + 1)
+    return value
+
+
+def _shortened(got: object) -> str:
+    try:
+        return f"{got!r:.40}"
+    except RecursionError:
+        return type(got).__name__
 
 
 def _expect(condition: bool, got: object, allowed: str) -> None:

@@ -6,11 +6,10 @@ from collections.abc import Sequence
 
 
 def printable(text: str) -> str:
-    """A text that may hold names from files, for a terminal, a log or a page: one line, with what is no visible character
-    written out.
+    """A text that may hold names from files, for a terminal, a log or a page: one line, whose characters all show.
 
-    That is what a terminal or an editor would obey or hide: control characters, line ends, what reorders text, halves of
-    surrogate pairs.
+    Written out is what a terminal or an editor would obey or hide: control characters, line ends, what reorders text,
+    halves of surrogate pairs.
     """
     if text.isprintable():
         return text

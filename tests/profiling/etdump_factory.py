@@ -52,6 +52,29 @@ def etdump_that_unfolds(events: int) -> bytes:
     return _finish(builder, _vector(builder, [run]))
 
 
+def etdump_with_one_metadata(events: int, metadata: bytes) -> bytes:
+    """A call whose delegate's events all refer to the same bytes."""
+    builder = flatbuffers.Builder(1024)
+    text, shared = builder.CreateString("torchtrt.delegate"), builder.CreateByteVector(metadata)
+    reference = builder.PrependUOffsetTRelativeSlot
+    made: list[int] = []
+    for _ in range(events):
+        profile = _table(
+            builder,
+            8,
+            {
+                2: (_slot(builder.PrependInt32Slot, -1), 0),
+                4: (reference, text),
+                5: (reference, shared),
+                6: (_slot(builder.PrependUint64Slot, 0), 10),
+                7: (_slot(builder.PrependUint64Slot, 0), 20),
+            },
+        )
+        made.append(_table(builder, 3, {0: (reference, profile)}))
+    name, vector = builder.CreateString("Execute"), _vector(builder, made)
+    return _finish(builder, _vector(builder, [_table(builder, 4, {0: (reference, name), 3: (reference, vector)})]))
+
+
 def _finish(builder: flatbuffers.Builder, runs: int) -> bytes:
     root = _table(builder, 2, {1: (builder.PrependUOffsetTRelativeSlot, runs)})
     builder.FinishSizePrefixed(root, file_identifier=b"ED00")

@@ -25,7 +25,8 @@ def summary_of(session: Session) -> Summary:
 
 
 def tree_of(session: Session) -> ModuleTime:
-    return module_tree(processors.regions(session)[0], processors.layers(session))
+    region = processors.regions(session)[0]
+    return module_tree(region, [layer for layer in processors.layers(session) if layer.delegate is region.delegate])
 
 
 @pytest.mark.parametrize("level", ["delegate", "phases", "layers"])

@@ -131,12 +131,12 @@ def _show_plan(console: Console, method: Json) -> None:
 
 def _shown(memory: Sequence[Json]) -> tuple[list[Json], list[Json]]:
     """Inputs, outputs and what is too small; and the rest."""
-    shown = [
-        item
-        for item in memory
-        if not item["tensor"].startswith("delegate") or not all(need["fits"] for need in item["profiles"] or ())
-    ]
-    return shown, [item for item in memory if item not in shown]
+    shown: list[Json] = []
+    others: list[Json] = []
+    for item in memory:
+        told = not item["tensor"].startswith("delegate") or not all(need["fits"] for need in item["profiles"] or ())
+        (shown if told else others).append(item)
+    return shown, others
 
 
 def _sum(name: str, memory: Sequence[Json], count: int) -> Json:

@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from executorch_tensorrt.files import replacing
+
 if TYPE_CHECKING:
     from executorch_tensorrt._native import ValueMeta
 
@@ -53,7 +55,8 @@ def save_outputs(outputs: Sequence[Any], folder: Path) -> list[str]:
         if array is None:
             raise ValueError(f"output {index} cannot be saved: NumPy lacks its type; run without --save-outputs.")
         path = folder / f"output_{index}.npy"
-        np.save(path, array)
+        with replacing(path) as temporary, temporary.open("wb") as file:
+            np.save(file, array)
         paths.append(str(path))
     return paths
 

@@ -95,7 +95,9 @@ def _file(text: str, where: str) -> np.ndarray[Any, Any]:
         raise FileNotFoundError(f"{where}: no file at '{path}'")
     try:
         loaded: Any = np.load(path, allow_pickle=False)
-    except (ValueError, EOFError) as error:
+    except (OSError, MemoryError):
+        raise
+    except Exception as error:  # NumPy reads the header as Python: SyntaxError, TokenError, UnicodeError and others
         raise ValueError(
             f"{where} is no array: got '{path}', allowed a .npy file of numbers; save it again."
         ) from error

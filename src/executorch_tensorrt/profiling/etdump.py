@@ -30,9 +30,11 @@ _RUN_NAME, _RUN_EVENTS = 0, 3
 _EVENT_PROFILE = 0
 _NAME, _CHAIN, _INSTRUCTION, _DELEGATE_INT, _DELEGATE_TEXT, _METADATA, _START, _END = range(8)
 
-# What an event and a block take at least. Parts may be shared, so without a limit a small file unfolds into a huge one.
+# What an event and a block take at least. Parts may be shared, so without a limit a small file unfolds into a huge one:
+# names are shared by what writes dumps, metadata is not.
 _SMALLEST_EVENT = 24
 _SMALLEST_BLOCK = 12
+_TEXT_PER_BYTE = 16
 
 
 class TracedEvent(NamedTuple):
@@ -138,7 +140,7 @@ def _columns(buffer: _Buffer, tables: _Positions) -> zip[tuple[Any, ...]]:
     texts = buffer.texts(buffer.field(tables, _DELEGATE_TEXT))
     numbers = buffer.scalars(tables, _DELEGATE_INT, "<i4", -1).tolist()
     starts, ends = (buffer.scalars(tables, field, "<u8", 0).tolist() for field in (_START, _END))
-    metadata = buffer.raw(buffer.field(tables, _METADATA), bytes)
+    metadata = buffer.raw(buffer.field(tables, _METADATA), bytes, limit=buffer.size)
     number_ids = (number if number >= 0 else None for number in numbers)
     ids = (number if text is None else text for text, number in zip(texts, number_ids, strict=True))
     return zip(
@@ -155,6 +157,7 @@ class _Buffer:
 
     def __init__(self, data: _Array) -> None:
         self._data = data
+        self.size = len(data)
 
     def numbers(self, at: _Positions, kind: str) -> _Array:
         """The number at each position."""
@@ -197,11 +200,18 @@ class _Buffer:
 
     def texts(self, at: _Positions) -> Sequence[str | None]:
         """The text of each field."""
-        return self.raw(at, _decode)
+        return self.raw(at, _decode, limit=_TEXT_PER_BYTE * self.size)
 
-    def raw(self, at: _Positions, convert: Callable[[bytes], _T]) -> Sequence[_T | None]:
-        """The bytes of each field, converted; None where it is absent. Equal ones are converted once."""
+    def raw(self, at: _Positions, convert: Callable[[bytes], _T], limit: int) -> Sequence[_T | None]:
+        """The bytes of each field, converted; None where it is absent. Equal ones are converted once.
+
+        `limit`: how many bytes all fields may have together, counting those that they share.
+        """
         begins, sizes = self._vectors(at, 1)
+        if int(sizes.sum()) > limit:
+            raise _DamageError(
+                f"texts of all events: got {int(sizes.sum())} bytes, allowed {limit} in a file of this size"
+            )
         # Fields may share their bytes, but not more than the file has.
         _, first = np.unique(begins, return_index=True)
         if int(sizes[first].sum()) > len(self._data):

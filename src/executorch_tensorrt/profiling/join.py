@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import Any, cast
+from typing import Any
 
 from executorch_tensorrt import program as pte
 from executorch_tensorrt.events import DELEGATE_EVENT, EVENT_PREFIX
@@ -14,6 +13,7 @@ from executorch_tensorrt.profiling.bulk import without_garbage_collection
 from executorch_tensorrt.profiling.etdump import Block, TracedEvent
 from executorch_tensorrt.profiling.session import Delegate, Engine, Event, EventKind, Run, Source
 from executorch_tensorrt.program.blobs import read_engine
+from executorch_tensorrt.records import build, parse
 
 METHOD_EVENT = "Method::execute"
 EXECUTE_BLOCK = "Execute"
@@ -81,11 +81,7 @@ def _engine_of(event: TracedEvent) -> str:
     """The engine that a delegate's event names; empty for other events."""
     if event.delegate_id != DELEGATE_EVENT:
         return ""
-    try:
-        said: object = json.loads(event.metadata)
-    except ValueError:
-        return ""
-    return str(cast("dict[str, object]", said).get("engine_id", "")) if isinstance(said, dict) else ""
+    return str(_parsed(event.metadata).get("engine_id", ""))
 
 
 def host_us(block: Block) -> float:
@@ -134,7 +130,7 @@ def _run(method: str, number: int, call: Call, events: list[Event]) -> Run:
     used = {
         str(event.instruction): profile
         for event in events
-        if event.kind == "delegate" and isinstance(profile := event.metadata.get("profile"), int)
+        if event.kind == "delegate" and type(profile := event.metadata.get("profile")) is int
     }
     return Run(method, number, call.wall_us, call.shapes, call.dtypes, used, events)
 
@@ -154,7 +150,7 @@ def _events(traced: Sequence[TracedEvent], backends: Mapping[int, str]) -> Itera
             duration_us=max(item.end - item.start, 0) / 1e3,
             clock="device" if metadata.pop("clock", "host") == "device" else "host",
             instruction=item.instruction,
-            layer_instruction=layer if isinstance(layer, int) else -1,
+            layer_instruction=layer if type(layer) is int else -1,
             metadata=metadata,
         )
 
@@ -175,18 +171,11 @@ def _metadata(raw: bytes) -> dict[str, Any]:
 
 @lru_cache(1024)
 def _parsed(raw: bytes) -> Mapping[str, Any]:
-    return _object(_json(raw))
-
-
-def _json(raw: bytes) -> Any:
+    """Nothing where it is no object, or one that a session could not hold."""
     try:
-        return json.loads(raw)
-    except (ValueError, RecursionError):
-        return None
-
-
-def _object(value: object) -> Mapping[str, Any]:
-    return cast("Mapping[str, Any]", value) if isinstance(value, dict) else {}
+        return build(dict[str, Any], parse(raw))
+    except ValueError:
+        return {}
 
 
 def _engine(delegate: pte.Delegate) -> Engine:

@@ -15,7 +15,7 @@ from typing import Any, Literal, cast
 from executorch_tensorrt.files import write_atomically
 from executorch_tensorrt.profiling.bulk import without_garbage_collection
 from executorch_tensorrt.program.declaration import Declaration
-from executorch_tensorrt.records import MismatchError, build
+from executorch_tensorrt.records import MismatchError, build, parse
 
 SESSION_VERSION = 1
 SESSION_FILE = "session.json"
@@ -115,6 +115,14 @@ class Event:
     instruction: int = -1
     layer_instruction: int = -1
     metadata: dict[str, Any] = field(default_factory=dict[str, Any])
+
+
+def traced_shapes(event: Event) -> list[list[int]]:
+    """The shapes of an engine's inputs, as its call traced them; empty where it did not."""
+    try:
+        return build(list[list[int]], event.metadata.get("shapes"))
+    except MismatchError:
+        return []
 
 
 @dataclass(frozen=True)
@@ -218,8 +226,8 @@ class Session:
         if not target.is_file():
             raise FileNotFoundError(f"no session at '{target}'")
         try:
-            data: object = json.loads(target.read_bytes())
-        except (ValueError, RecursionError):
+            data: object = parse(target.read_bytes())
+        except ValueError:
             raise ValueError(
                 f"'{target}' is no session, or is cut short: got no whole JSON, allowed what Session.save wrote; "
                 "capture it again"
@@ -243,7 +251,7 @@ class Session:
 def _check_instructions(session: Session) -> None:
     for index, run in enumerate(session.runs):
         for key in run.profiles:
-            if not key.isdecimal():
+            if not (key.isascii() and key.isdecimal() and len(key) < 10):
                 raise MismatchError(key, "instruction numbers as keys").inside(f"runs[{index}].profiles")
 
 

@@ -4,13 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
-from typing import Any
 
 from executorch_tensorrt import program as pte
-from executorch_tensorrt.profiling.session import Run
+from executorch_tensorrt.profiling.session import Run, traced_shapes
 from executorch_tensorrt.program.declaration import Declaration, MethodInput
 from executorch_tensorrt.program.plan import origins
-from executorch_tensorrt.records import MismatchError, build
 
 
 def shape_finder(method: pte.Method, declaration: Declaration) -> Callable[[Run], Run]:
@@ -26,7 +24,7 @@ def shape_finder(method: pte.Method, declaration: Declaration) -> Callable[[Run]
         known: dict[int, Sequence[int]] = {}
         for event in run.events:
             if event.kind == "delegate":
-                traced = zip(passed.get(event.instruction, []), _shapes(event.metadata.get("shapes")), strict=False)
+                traced = zip(passed.get(event.instruction, []), traced_shapes(event), strict=False)
                 known.update((position, shape) for position, shape in traced if position >= 0)
         try:
             sizes = symbol_sizes(declaration, known)
@@ -43,13 +41,6 @@ def _passed(method: pte.Method) -> list[list[int]]:
     positions = {value.index: position for position, value in enumerate(method.inputs)}
     origin = origins(method)
     return [[positions.get(origin.get(index, index), -1) for index in step.arguments] for step in method.instructions]
-
-
-def _shapes(traced: Any) -> Sequence[list[int]]:
-    try:
-        return build(list[list[int]], traced)
-    except MismatchError:
-        return []
 
 
 def _shape(item: MethodInput, sizes: Mapping[str, int]) -> list[int]:

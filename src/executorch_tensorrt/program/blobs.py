@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-import json
 import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -12,6 +11,7 @@ from typing import Any, cast
 
 from executorch_tensorrt import _native
 from executorch_tensorrt.program.reader import BACKEND_ID, Delegate, Method, read_program
+from executorch_tensorrt.records import parse
 
 Span = tuple[int, int]
 """The smallest and the largest size of a dim."""
@@ -60,7 +60,7 @@ class EngineBlob:
     @cached_property
     def written(self) -> Mapping[str, Any]:
         """The metadata as JSON values. Beyond what the native library reads, nothing has been checked."""
-        return json.loads(self.header.json, parse_float=_number)
+        return parse(self.header.json, parse_float=_number)
 
     @property
     def written_record(self) -> Mapping[str, Any]:

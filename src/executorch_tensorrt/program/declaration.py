@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import json
 from dataclasses import dataclass
 from typing import Any
 
 from executorch_tensorrt.program.reader import Method, Value
-from executorch_tensorrt.records import MismatchError, build
+from executorch_tensorrt.records import MismatchError, build, parse
 
 _PROFILES_SPEC = "etrt.profiles"
 
@@ -80,8 +79,8 @@ def declare(method: Method) -> Declaration:
     for spec in specs:
         if _PROFILES_SPEC in spec:
             try:
-                return _recorded(method, build(_Record, json.loads(spec[_PROFILES_SPEC])))
-            except (ValueError, RecursionError):  # of a later version, or damaged
+                return _recorded(method, build(_Record, parse(spec[_PROFILES_SPEC])))
+            except ValueError:  # of a later version, or damaged
                 break
     return Declaration(method.name, [_planned(item, k) for k, item in enumerate(method.inputs)], [])
 

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections import Counter
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Literal, get_args
 
@@ -64,7 +65,8 @@ def compare(before: Session, after: Session) -> Comparison:
     keys = dict.fromkeys([*old, *new])
     changes = [Change(*key, old.get(key), new.get(key), _ratio(old.get(key), new.get(key))) for key in keys]
     kinds = get_args(ChangeKind)
-    sizes = {id(change): _size(change, before, after) for change in changes}
+    runs = [Counter(run.method for run in session.runs) for session in (before, after)]
+    sizes = {id(change): _size(change, *runs) for change in changes}
     changes.sort(key=lambda change: (kinds.index(change.kind), -sizes[id(change)]))
     return Comparison(list(_differences(before, after)), changes)
 
@@ -103,11 +105,11 @@ def _ratio(before: Times | None, after: Times | None) -> float | None:
     return after.median_us / before.median_us
 
 
-def _size(change: Change, before: Session, after: Session) -> float:
-    """How much the time per run changed, in microseconds."""
+def _size(change: Change, before: Mapping[str, int], after: Mapping[str, int]) -> float:
+    """How much the time per run changed, in microseconds, from how many runs each method has."""
     old, new = (
-        0.0 if times is None else times.total_us / max(sum(run.method == change.method for run in session.runs), 1)
-        for times, session in ((change.before, before), (change.after, after))
+        0.0 if times is None else times.total_us / max(runs.get(change.method, 0), 1)
+        for times, runs in ((change.before, before), (change.after, after))
     )
     return abs(new - old)
 

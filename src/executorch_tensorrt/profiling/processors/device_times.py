@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from executorch_tensorrt.events import ENQUEUE
-from executorch_tensorrt.profiling.processors.times import Times
+from executorch_tensorrt.profiling.processors.times import Times, grouped
 from executorch_tensorrt.profiling.session import Delegate, Event, Session
 
 _LONGEST_NS = 1 << 63  # what a session says is not trusted
@@ -43,13 +43,14 @@ def device_times(session: Session) -> list[DeviceTime]:
                 profile = run.profiles.get(str(event.instruction), 0)
                 calls = seen.setdefault((run.method, event.instruction, profile), _Calls())
                 calls.add(event, enqueue.get(event.instruction))
+    timed = grouped(sorted(key for key, calls in seen.items() if calls.device_us), lambda key: key[:2])
     return [
         DeviceTime(
-            delegate, profile, calls.count, calls.returned_early, Times.of(calls.device_us), Times.of(calls.enqueue_us)
+            delegate, key[2], calls.count, calls.returned_early, Times.of(calls.device_us), Times.of(calls.enqueue_us)
         )
         for delegate in session.delegates
-        for (method, instruction, profile), calls in sorted(seen.items())
-        if (method, instruction) == delegate.place and calls.device_us
+        for key in timed.get(delegate.place, [])
+        for calls in (seen[key],)
     ]
 
 

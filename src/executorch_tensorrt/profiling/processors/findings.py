@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Literal
@@ -13,7 +14,7 @@ from executorch_tensorrt.profiling.processors.layers import Layer, layers
 from executorch_tensorrt.profiling.processors.phases import DelegatePhases, phases
 from executorch_tensorrt.profiling.processors.profiles import ProfileCost, profile_costs
 from executorch_tensorrt.profiling.processors.spread import RunSpread, spread
-from executorch_tensorrt.profiling.processors.times import host_us_by_method, share_of
+from executorch_tensorrt.profiling.processors.times import grouped, host_us_by_method, share_of
 from executorch_tensorrt.profiling.session import Delegate, Session
 from executorch_tensorrt.words import (
     bytes_text,
@@ -160,8 +161,9 @@ def _launch_bound(known: _Known) -> Iterator[Finding]:
 
 
 def _dominant_layers(known: _Known) -> Iterator[Finding]:
+    rows = grouped(known.layers, lambda row: row.delegate.method)
     for method in known.host_us:
-        own = [row for row in known.layers if row.delegate.method == method]
+        own = rows.get(method, [])
         if len(own) < _LAYERS_TO_DOMINATE:
             continue
         for row in own:
@@ -194,11 +196,13 @@ def _origin(row: Layer) -> tuple[str, str]:
 
 
 def _between_delegates(known: _Known) -> Iterator[Finding]:
+    rows = grouped(known.gaps, lambda gap: gap.method)
+    delegates_of = grouped(known.session.delegates, lambda delegate: delegate.method)
     for method in known.host_us:
-        own = [gap for gap in known.gaps if gap.method == method]
+        own = rows.get(method, [])
         outside = sum(operator.share for gap in own for operator in gap.operators)
         between = sum(gap.share for gap in own)
-        delegates = [item for item in known.session.delegates if item.method == method and item.index >= 0]
+        delegates = [item for item in delegates_of.get(method, []) if item.index >= 0]
         if delegates and outside >= _OUTSIDE:
             yield _operators_outside(method, own, outside)
         if len(delegates) >= _DELEGATES and between >= _BETWEEN_DELEGATES:
@@ -236,8 +240,9 @@ def _operators_outside(method: str, own: list[Gap], share: float) -> Finding:
 
 
 def _profiles(known: _Known) -> Iterator[Finding]:
+    profiles = Counter(cost.delegate.place for cost in known.costs)
     for cost in known.costs:
-        several = sum(row.delegate is cost.delegate for row in known.costs) > 1
+        several = profiles[cost.delegate.place] > 1
         if not cost.time.count and several and cost.delegate.method in known.host_us:
             yield Finding(
                 "unused profile",
@@ -306,10 +311,13 @@ def _unstable_runs(known: _Known) -> Iterator[Finding]:
 
 
 def _first_calls(known: _Known) -> Iterator[Finding]:
+    groups = grouped(known.spread, lambda group: group.method)
     for item in known.session.startup:
         # Inputs take turns, so their groups come in the same order, unless some have the same shapes.
-        medians = [group.wall.median_us for group in known.spread if group.method == item.method]
-        if not medians or len(item.first_calls_us) != len(medians) or min(medians) <= 0:
+        if len(item.first_calls_us) != len(groups.get(item.method, [])):
+            continue
+        medians = [group.wall.median_us for group in groups.get(item.method, [])]
+        if not medians or min(medians) <= 0:
             continue
         ratios = [first / median for first, median in zip(item.first_calls_us, medians, strict=True)]
         place = ratios.index(max(ratios))

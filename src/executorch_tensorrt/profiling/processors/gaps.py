@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
@@ -86,14 +87,15 @@ def _of_run(run: Run) -> Iterator[tuple[int | None, int | None, float, list[Even
     whole = next((event for event in run.events if event.kind == "method"), None)
     if whole is None:
         return
-    operators = [event for event in run.events if event.kind == "operator"]
+    operators = sorted((event for event in run.events if event.kind == "operator"), key=lambda event: event.start_us)
+    starts = [event.start_us for event in operators]
+
+    def between(begin: float, end: float) -> list[Event]:
+        return operators[bisect_left(starts, begin) : bisect_left(starts, end)]
+
     at, before = whole.start_us, None
     for call in delegate_calls(run.events):
-        yield before, call.instruction, max(call.start_us - at, 0.0), _between(operators, at, call.start_us)
+        yield before, call.instruction, max(call.start_us - at, 0.0), between(at, call.start_us)
         at, before = call.start_us + call.duration_us, call.instruction
     end = whole.start_us + whole.duration_us
-    yield before, None, max(end - at, 0.0), _between(operators, at, end)
-
-
-def _between(operators: list[Event], begin: float, end: float) -> list[Event]:
-    return [event for event in operators if begin <= event.start_us < end]
+    yield before, None, max(end - at, 0.0), between(at, end)

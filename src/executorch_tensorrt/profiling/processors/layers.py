@@ -55,8 +55,8 @@ def layers(session: Session) -> list[Layer]:
         time = Times.of(durations)
         share = share_of(time.total_us, totals[method, clock])
         found.append(Layer(delegate, profile, name, clock, time, share, layer_sources(delegate, profile, places[key])))
-    methods = methods_of(session)
-    return sorted(found, key=lambda layer: (methods.index(layer.delegate.method), -layer.time.total_us))
+    order = {method: place for place, method in enumerate(methods_of(session))}
+    return sorted(found, key=lambda layer: (order[layer.delegate.method], -layer.time.total_us))
 
 
 def layer_sources(delegate: Delegate, profile: int, instruction: int) -> list[Source]:

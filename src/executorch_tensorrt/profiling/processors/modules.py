@@ -12,6 +12,8 @@ from executorch_tensorrt.profiling.processors.regions import Region
 from executorch_tensorrt.profiling.processors.times import share_of
 from executorch_tensorrt.profiling.session import Source
 
+_DEEPEST = 64  # what lies below counts as one module: the tree is walked by recursion
+
 
 @dataclass(frozen=True)
 class ModuleTime:
@@ -40,7 +42,7 @@ class _Node:
 
     def at(self, path: str) -> _Node:
         node = self
-        for part in filter(None, path.split(".")):
+        for part in filter(None, path.split(".", _DEEPEST)):
             node = node.children.setdefault(part, _Node())
         return node
 
@@ -50,17 +52,16 @@ def module_tree(region: Region, layers: Sequence[Layer]) -> ModuleTime:
 
     Args:
         region: the region.
-        layers: layers of the session. A layer that comes from several modules counts for what they have in common.
+        layers: the region's layers. A layer that comes from several modules counts for what they have in common.
     """
     root = _Node()
     for source in region.sources:
         root.at(source.module).sources[source] += 1
     total = 0.0
     for layer in layers:
-        if layer.delegate.place == region.delegate.place:
-            total += layer.time.total_us
-            if layer.sources:
-                root.at(_common(source.module for source in layer.sources)).time_us += layer.time.total_us
+        total += layer.time.total_us
+        if layer.sources:
+            root.at(_common(source.module for source in layer.sources)).time_us += layer.time.total_us
     return _finished("", root, total)
 
 

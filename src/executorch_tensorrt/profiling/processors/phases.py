@@ -27,6 +27,9 @@ _LABELS = {
 }
 
 
+_LARGEST = 1 << 63  # what a session says is not trusted
+
+
 @dataclass(frozen=True)
 class Phase:
     """One host step of a delegate's calls.
@@ -107,4 +110,4 @@ def _described(delegate: Delegate, calls: _Calls) -> DelegatePhases:
 
 
 def _integer(value: object) -> int:
-    return value if isinstance(value, int) else 0
+    return value if type(value) is int and 0 <= value < _LARGEST else 0

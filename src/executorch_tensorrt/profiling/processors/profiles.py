@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Collection
 from dataclasses import dataclass, field
 
-from executorch_tensorrt.profiling.processors.times import Times, delegate_calls
-from executorch_tensorrt.profiling.session import Delegate, Session
+from executorch_tensorrt.profiling.processors.times import Times, delegate_calls, grouped
+from executorch_tensorrt.profiling.session import Delegate, Session, traced_shapes
 
 
 @dataclass(frozen=True)
@@ -47,7 +47,7 @@ def profile_costs(session: Session) -> list[ProfileCost]:
     """Every profile of every TensorRT delegate, in order, those that no run used included."""
     seen: dict[tuple[str, int, int], _Calls] = {}
     for run in session.runs:
-        traced = {event.instruction: event.metadata.get("shapes") for event in run.events if event.kind == "delegate"}
+        traced = {event.instruction: traced_shapes(event) for event in run.events if event.kind == "delegate"}
         for event in delegate_calls(run.events):
             profile = run.profiles.get(str(event.instruction))
             if profile is not None:
@@ -56,11 +56,12 @@ def profile_costs(session: Session) -> list[ProfileCost]:
                 group = calls.by_shapes.setdefault(repr(run.shapes), _ShapeCalls(run.shapes))
                 group.durations.append(event.duration_us)
                 group.engine_shapes = traced.get(event.instruction) or group.engine_shapes
+    ran = grouped(seen, lambda key: key[:2])
     return [
         _described(delegate, profile, seen.get((delegate.method, delegate.instruction, profile), _Calls()))
         for delegate in session.delegates
         if delegate.engine is not None
-        for profile in _indices(delegate, seen)
+        for profile in _indices(delegate, ran.get(delegate.place, []))
     ]
 
 
@@ -77,11 +78,10 @@ class _Calls:
     by_shapes: dict[str, _ShapeCalls] = field(default_factory=dict[str, _ShapeCalls])
 
 
-def _indices(delegate: Delegate, seen: Iterable[tuple[str, int, int]]) -> list[int]:
+def _indices(delegate: Delegate, seen: Collection[tuple[str, int, int]]) -> list[int]:
     """Those that are recorded, and those that ran."""
     declared = range(len(delegate.engine.profiles) if delegate.engine else 0)
-    ran = {profile for method, place, profile in seen if (method, place) == delegate.place}
-    return sorted({*declared, *ran})
+    return sorted({*declared, *(profile for _, _, profile in seen)})
 
 
 def _described(delegate: Delegate, profile: int, calls: _Calls) -> ProfileCost:

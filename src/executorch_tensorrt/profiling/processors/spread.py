@@ -39,8 +39,8 @@ def spread(session: Session) -> list[RunSpread]:
     groups: dict[str, list[Run]] = {}
     for run in session.runs:
         groups.setdefault(repr((run.method, run.shapes, run.profiles)), []).append(run)
-    methods = methods_of(session)
-    return sorted(map(_described, groups.values()), key=lambda group: methods.index(group.method))
+    order = {method: place for place, method in enumerate(methods_of(session))}
+    return sorted(map(_described, groups.values()), key=lambda group: order[group.method])
 
 
 def typical_run(session: Session, method: str) -> Run:

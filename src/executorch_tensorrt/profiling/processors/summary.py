@@ -11,7 +11,7 @@ from executorch_tensorrt.profiling.processors.gaps import Gap
 from executorch_tensorrt.profiling.processors.layers import Layer
 from executorch_tensorrt.profiling.processors.phases import DelegatePhases
 from executorch_tensorrt.profiling.processors.regions import Region
-from executorch_tensorrt.profiling.processors.times import Times, share_of
+from executorch_tensorrt.profiling.processors.times import Times, grouped, share_of
 from executorch_tensorrt.profiling.session import Session
 
 PartKind = Literal["phase", "outside phases", "delegate", "foreign delegate", "operators", "orchestration"]
@@ -65,16 +65,18 @@ def summaries(
 ) -> list[Summary]:
     """Every method that ran, in order of first runs, from what the other processors found."""
     found: list[Summary] = []
-    for method in dict.fromkeys(run.method for run in session.runs):
-        parts = _parts(
-            [region for region in regions if region.delegate.method == method],
-            {split.delegate.instruction: split for split in phases if split.delegate.method == method},
-            [gap for gap in gaps if gap.method == method],
-        )
-        wall = Times.of([run.wall_us for run in session.runs if run.method == method])
-        layer = next((layer for layer in layers if layer.delegate.method == method), None)
-        found.append(Summary(method, wall, parts, layer))
+    regions_of, phases_of = grouped(regions, _method), grouped(phases, _method)
+    gaps_of, layers_of = grouped(gaps, lambda gap: gap.method), grouped(layers, _method)
+    for method, runs in grouped(session.runs, lambda run: run.method).items():
+        splits = {split.delegate.instruction: split for split in phases_of.get(method, [])}
+        parts = _parts(regions_of.get(method, []), splits, gaps_of.get(method, []))
+        layer = next(iter(layers_of.get(method, [])), None)
+        found.append(Summary(method, Times.of([run.wall_us for run in runs]), parts, layer))
     return found
+
+
+def _method(item: Region | DelegatePhases | Layer) -> str:
+    return item.delegate.method
 
 
 def _parts(regions: Sequence[Region], phases: dict[int, DelegatePhases], gaps: Sequence[Gap]) -> list[Part]:

@@ -7,6 +7,7 @@ import statistics
 from bisect import bisect_left
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
+from heapq import heappop, heappush
 from itertools import pairwise
 from typing import Any, Literal
 
@@ -268,13 +269,18 @@ def _in_rows(spans: list[Span]) -> list[Span]:
     lanes: tuple[Lane, ...] = ("method", "delegates", "operators", "phases", "layers", "device")
     placed: list[Span] = []
     for lane in lanes:
-        row_ends: list[float] = []
+        busy: list[tuple[float, int]] = []  # ends of rows
+        free: list[int] = []
         slack = 1e-3 + (_XNNPACK_RESOLUTION_US if lane == "layers" else 0.0)
         in_lane = [span for span in spans if span.lane == lane]
         for span in sorted(in_lane, key=lambda span: (span.start_us, -span.duration_us)):
-            free = (d for d, end in enumerate(row_ends) if span.start_us >= end - slack or not span.duration_us)
-            depth = next(free, len(row_ends))
-            row_ends[depth : depth + 1] = [max([span.end_us, *row_ends[depth : depth + 1]])]
+            while busy and busy[0][0] - slack <= span.start_us:
+                heappush(free, heappop(busy)[1])
+            if not span.duration_us and busy:
+                depth = 0
+            else:
+                depth = heappop(free) if free else len(busy)
+                heappush(busy, (span.end_us, depth))
             placed.append(replace(span, depth=depth))
     return sorted(placed, key=lambda span: (lanes.index(span.lane), span.depth, span.start_us))
 

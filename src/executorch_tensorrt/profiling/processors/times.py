@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Hashable, Iterable, Sequence
 from dataclasses import dataclass
+from typing import TypeVar
 
 import numpy as np
 
 from executorch_tensorrt.profiling.session import Event, Run, Session
+
+T = TypeVar("T")
+Key = TypeVar("Key", bound=Hashable)
 
 
 @dataclass(frozen=True)
@@ -44,6 +48,14 @@ class Times:
     def mean_us(self) -> float:
         """0 where there was no call."""
         return self.total_us / self.count if self.count else 0.0
+
+
+def grouped(items: Iterable[T], key: Callable[[T], Key]) -> dict[Key, list[T]]:
+    """Items by what they have in common, both in order."""
+    found: dict[Key, list[T]] = {}
+    for item in items:
+        found.setdefault(key(item), []).append(item)
+    return found
 
 
 def share_of(part: float, whole: float) -> float:

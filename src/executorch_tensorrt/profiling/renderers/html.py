@@ -18,7 +18,7 @@ from executorch_tensorrt.profiling.processors.timeline import (
     run_groups,
     timelines,
 )
-from executorch_tensorrt.profiling.processors.times import share_of
+from executorch_tensorrt.profiling.processors.times import grouped, share_of
 from executorch_tensorrt.profiling.renderers import page, page_format, page_timeline
 from executorch_tensorrt.profiling.session import Session
 
@@ -67,6 +67,7 @@ def _page(session: Session) -> dict[str, Any]:
     regions, layers = processors.regions(session), processors.layers(session)
     phases, gaps = processors.phases(session), processors.gaps(session)
     shown_runs, groups = timelines(session), run_groups(session)
+    layers_of = grouped(layers, lambda layer: layer.delegate.place)
     colours = page_timeline.layer_colours(shown_runs)
     data = page_timeline.timeline_data(shown_runs, colours)
     several = len(groups) > 0 and len({group.method for group in groups}) > 1
@@ -84,7 +85,7 @@ def _page(session: Session) -> dict[str, Any]:
         "layers": layers,
         "operator_types": _operator_types(layers, colours),
         "gaps": gaps,
-        "trees": [module_tree(region, layers) for region in regions],
+        "trees": [module_tree(region, layers_of.get(region.delegate.place, [])) for region in regions],
         "profile_costs": processors.profile_costs(session),
         "spread": processors.spread(session),
         "strips": page_timeline.strips(groups, shown_runs),

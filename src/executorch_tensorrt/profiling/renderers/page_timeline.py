@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import math
-import re
 from collections import Counter
 from collections.abc import Hashable, Sequence
 from dataclasses import dataclass
@@ -14,7 +13,7 @@ from markupsafe import Markup
 
 from executorch_tensorrt.events import EVENT_PREFIX, PHASES
 from executorch_tensorrt.profiling.processors.timeline import Lane, RunGroup, Span, SpanKind, Timeline, Timelines
-from executorch_tensorrt.profiling.processors.times import Times
+from executorch_tensorrt.profiling.processors.times import Times, grouped
 from executorch_tensorrt.profiling.renderers.page_format import duration, shown
 from executorch_tensorrt.profiling.renderers.page_scale import place_on, ticks_for
 from executorch_tensorrt.profiling.session import Run, Source
@@ -78,7 +77,15 @@ def in_script(data: Any) -> Markup:
 def layer_kind(name: str, sources: Sequence[Source]) -> str:
     """What colours a layer: its operator type where there is one, else its name without the numbers of repetitions."""
     operators = {source.op for source in sources}
-    return operators.pop() if len(operators) == 1 else re.sub(r"( #\d+)+$", "", name)
+    return operators.pop() if len(operators) == 1 else _without_repetitions(name)
+
+
+def _without_repetitions(name: str) -> str:
+    """Without " #1" and the like at its end. A regular expression takes time quadratic in the length of the name."""
+    end = len(name)
+    while (begin := name.rfind(" #", 0, end)) >= 0 and name[begin + 2 : end].isdecimal():
+        end = begin
+    return name[:end]
 
 
 def phase_style(name: str) -> str:
@@ -153,16 +160,16 @@ def strips(groups: Sequence[RunGroup], shown_runs: Timelines) -> list[Strip]:
     """A strip plot per group; groups of one method share a scale."""
     place = {(t.run.method, t.run.number): index for index, t in enumerate(shown_runs.timelines)}
     plotted: list[Strip] = []
+    extent = {method: _extent(own) for method, own in grouped(groups, lambda group: group.method).items()}
     for group in groups:
-        walls = [run.wall_us for other in groups if other.method == group.method for run in other.runs]
-        walls = [wall for wall in walls if math.isfinite(wall) and wall > 0]
-        if not walls:
+        least, most = extent[group.method]
+        if not most:
             continue
-        logarithmic = max(walls) > 8 * min(walls)
-        ticks = ticks_for(min(walls), max(walls), logarithmic)
+        logarithmic = most > 8 * least
+        ticks = ticks_for(least, most, logarithmic)
         lower, upper = ticks[0][1], ticks[-1][1]
         every = math.ceil(len(group.runs) / MAX_DOTS)
-        kept = [r for k, r in enumerate(group.runs) if k % every == 0 or r in (group.fastest, group.slowest)]
+        kept = [r for k, r in enumerate(group.runs) if k % every == 0 or r is group.fastest or r is group.slowest]
         dots = [
             Dot(place_on(r.wall_us, lower, upper, logarithmic), _jitter(k), place.get((r.method, r.number), -1), r)
             for k, r in enumerate(kept)
@@ -171,6 +178,12 @@ def strips(groups: Sequence[RunGroup], shown_runs: Timelines) -> list[Strip]:
         own = [run.wall_us for run in group.runs if math.isfinite(run.wall_us)]
         plotted.append(Strip(group, dots, ticks, logarithmic, Times.of(own)))
     return plotted
+
+
+def _extent(groups: Sequence[RunGroup]) -> tuple[float, float]:
+    """The smallest and the largest wall time; 0 and 0 where there is none."""
+    walls = [run.wall_us for group in groups for run in group.runs if math.isfinite(run.wall_us) and run.wall_us > 0]
+    return (min(walls), max(walls)) if walls else (0.0, 0.0)
 
 
 _TOLD = frozenset({"instruction", "clock"})  # Said elsewhere, or of no use to a reader.

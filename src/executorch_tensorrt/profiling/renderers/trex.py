@@ -6,6 +6,7 @@ import json
 import re
 
 from executorch_tensorrt.profiling.processors import Layer, layers, regions
+from executorch_tensorrt.profiling.processors.times import grouped
 from executorch_tensorrt.profiling.session import Session
 
 
@@ -14,15 +15,17 @@ def render(session: Session) -> dict[str, str]:
 
     Layers of optimization profiles above 0 are named as TensorRT names them, with " [profile N]" at the end.
     """
-    rows = layers(session)
+    rows = grouped(layers(session), lambda row: row.delegate.place)
     texts: dict[str, str] = {}
     for region in regions(session):
         delegate = region.delegate
-        own = [row for row in rows if row.delegate == delegate]
+        own = rows.get(delegate.place, [])
         if delegate.engine is None or not own:
             continue
-        name = f"{_safe(delegate.method)}-{_safe(delegate.engine.engine_id or 'engine')}-{delegate.index}.trex.json"
-        texts[name] = json.dumps([{"count": region.time.count}, *_records(own)], allow_nan=False)
+        stem = f"{_safe(delegate.method)}-{_safe(delegate.engine.engine_id or 'engine')}-{delegate.index}"
+        if f"{stem}.trex.json" in texts:  # of another method, whose name differs in characters that files lack
+            stem += f"-{len(texts) + 1}"
+        texts[f"{stem}.trex.json"] = json.dumps([{"count": region.time.count}, *_records(own)], allow_nan=False)
     return texts
 
 
