@@ -201,9 +201,10 @@ def _anything(value: Any, depth: int = 0) -> Any:
         _expect(math.isfinite(value), value, "a finite number")
         return value
     _expect(depth < _DEEPEST, value, f"values nested at most {_DEEPEST} deep")
-    for item in cast("list[Any]", value) if isinstance(value, list) else cast("dict[str, Any]", value).values():
+    items = cast("dict[str, Any]", value).values() if isinstance(value, dict) else cast("list[Any]", value)
+    for item in items:
         _anything(item, depth + 1)
-    return value
+    return cast("object", value)
 
 
 def _shortened(got: object) -> str:

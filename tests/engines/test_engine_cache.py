@@ -11,40 +11,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from engines.cache_entries import JOB, PLAN, never
 
-from executorch_tensorrt.engines.tensorrt.cache import Entry, Refused, entry_for, requested
+from executorch_tensorrt.engines.tensorrt.cache import Entry, Refused, requested
 from executorch_tensorrt.engines.tensorrt.job import BuildJob
 from executorch_tensorrt.engines.tensorrt.network import Plan
-
-JOB = BuildJob(
-    kind="tensorrt",
-    version="8.6.1",
-    gpu="NVIDIA H200 (compute capability 9.0)",
-    options={"precision": "fp32"},
-    profiles=[{"x": [(1, 2, 4), (8, 8, 8)]}, {"x": [(5, 8, 12), (8, 8, 8)]}],
-    dtypes={"x": "float32", "y": "float32"},
-    nodes=[("node_y", "Relu", "aten.relu.default")],
-)
-PLAN = Plan(b"a plan", [{"x": [(1, 2, 4), (8, 8, 8)]}], "TensorRT 8.6.1", "linux_x86_64", "NVIDIA H200")
-
-
-@pytest.fixture
-def model(tmp_path: Path) -> Path:
-    """The folder of a job's files; what is in them matters to TensorRT alone."""
-    folder = tmp_path / "model"
-    folder.mkdir()
-    (folder / "model.onnx").write_bytes(b"graph")
-    (folder / "model.onnx.data").write_bytes(b"weights")
-    return folder
-
-
-@pytest.fixture
-def entry(model: Path, tmp_path: Path) -> Entry:
-    return entry_for(tmp_path / "cache", JOB, model)
-
-
-def never() -> Plan:
-    raise AssertionError("it was built again")
 
 
 @pytest.mark.parametrize(
@@ -126,8 +97,9 @@ def test_two_builders_at_once_build_once(entry: Entry) -> None:
         return PLAN
 
     found: list[Plan] = []
+    told: list[str] = []
     first = threading.Thread(target=lambda: found.append(entry.plan_or_build(build)))
-    second = threading.Thread(target=lambda: found.append(Entry(entry.folder).plan_or_build(never)))
+    second = threading.Thread(target=lambda: found.append(Entry(entry.folder).plan_or_build(never, told.append)))
     first.start()
     assert begun.wait(60)
     second.start()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import tempfile
 import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
@@ -10,6 +11,7 @@ from pathlib import Path
 from typing import cast
 
 from executorch_tensorrt.engines.tensorrt.cache import Entry, Refused, requested
+from executorch_tensorrt.engines.tensorrt.entry_folder import require_own_cache
 from executorch_tensorrt.engines.tensorrt.gpu import current_gpu
 from executorch_tensorrt.engines.tensorrt.job import MODEL, BuildJob
 from executorch_tensorrt.engines.tensorrt.library import Library, find_target
@@ -59,8 +61,9 @@ def build_requests(cache: Path, tell: Callable[[str], None]) -> Iterator[Outcome
 
     Raises:
         OSError: the folder can't be read.
-        ValueError: nothing was asked for in it.
+        ValueError: nothing was asked for in it, or others may write it.
     """
+    require_own_cache(cache)
     entries = requested(cache)
     if not entries:
         raise ValueError(
@@ -116,9 +119,11 @@ def _build(entry: Entry, job: BuildJob, tell: Callable[[str], None]) -> Plan:
 
     def build() -> Plan:
         tell("reading the model")
-        return build_plan(library, entry.folder / MODEL, job.profiles, job.dtypes, options, nodes, tell)
+        with tempfile.TemporaryDirectory(prefix="etrt-") as folder:
+            entry.copy_model(job, Path(folder))
+            return build_plan(library, Path(folder) / MODEL, job.profiles, job.dtypes, options, nodes, tell)
 
-    return entry.plan_or_build(build)
+    return entry.plan_or_build(build, tell)
 
 
 def _check_machine(entry: Entry, job: BuildJob, kept: Plan) -> None:

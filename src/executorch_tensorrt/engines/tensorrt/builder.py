@@ -24,6 +24,7 @@ from executorch_tensorrt.engines.builder import (
     RefusedOperator,
 )
 from executorch_tensorrt.engines.tensorrt.cache import entry_for
+from executorch_tensorrt.engines.tensorrt.entry_folder import require_own_cache
 from executorch_tensorrt.engines.tensorrt.gpu import current_gpu
 from executorch_tensorrt.engines.tensorrt.job import MODEL, BuildJob
 from executorch_tensorrt.engines.tensorrt.library import Library, find_target
@@ -62,7 +63,7 @@ class TensorRTEngineBuilder:
         cache: the folder of an engine cache, if there is one.
 
     Raises:
-        ValueError: the options are wrong.
+        ValueError: the options are wrong, or others may write the cache.
         RuntimeError: the engines can't be built here, and there is no cache to ask for them in.
     """
 
@@ -72,6 +73,8 @@ class TensorRTEngineBuilder:
     def __init__(self, kind: str, options: Mapping[str, Any] | None = None, cache: Path | None = None) -> None:
         self.kind = kind
         self._cache = cache
+        if cache is not None:
+            require_own_cache(cache)
         self._target = find_target(kind, read_version(options or {}), elsewhere=cache is not None)
         self._options = read_options(self._target, options or {})
         self._operators = Operators(self._target)
@@ -133,7 +136,7 @@ class TensorRTEngineBuilder:
         if plan is not None:
             return plan
         if refused is not None:
-            raise BuildError(*refused)
+            raise BuildError(refused.message, refused.reasons)
         entry.put_request(job, folder)
         raise EnginesMissingError(entry.folder.parent, target.label, 1)
 

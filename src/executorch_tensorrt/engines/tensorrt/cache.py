@@ -2,20 +2,19 @@
 
 from __future__ import annotations
 
-import fcntl
 import hashlib
 import json
 import logging
-import shutil
-from collections.abc import Callable, Generator, Mapping, Sequence
-from contextlib import contextmanager
-from dataclasses import dataclass
+import warnings
+from collections.abc import Callable, Sequence
+from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any, NamedTuple, cast
 
-from executorch_tensorrt.engines.tensorrt.job import MODEL, WEIGHTS, BuildJob, ranges_of
-from executorch_tensorrt.engines.tensorrt.network import Plan
-from executorch_tensorrt.files import replacing, write_atomically
+from executorch_tensorrt.engines.tensorrt.entry_folder import EntryFolder
+from executorch_tensorrt.engines.tensorrt.job import FILES, MODEL, WEIGHTS, BuildJob
+from executorch_tensorrt.engines.tensorrt.network import Plan, Range
+from executorch_tensorrt.records import build, parse
+from executorch_tensorrt.words import printable
 
 _log = logging.getLogger(__name__)
 
@@ -25,11 +24,29 @@ _RECORD = "engine.json"
 _REFUSAL = "refusal.json"
 
 
-class Refused(NamedTuple):
+@dataclass(frozen=True)
+class Refused:
     """Why an engine can't be built: the whole message, and reasons by the names of the model's nodes or outputs."""
 
     message: str
-    reasons: Mapping[str, str]
+    reasons: dict[str, str]
+
+
+@dataclass(frozen=True)
+class _Record:
+    """What is written beside a plan."""
+
+    key: str
+    sha256: str
+    bytes: int
+    bounds: list[dict[str, list[Range]]] | None
+    builder: str
+    platform: str
+    gpu: str
+
+
+def _warn(text: str) -> None:
+    warnings.warn(text, stacklevel=2)
 
 
 @dataclass(frozen=True)
@@ -47,32 +64,48 @@ class Entry:
         """The key."""
         return self.folder.name
 
+    @property
+    def _files(self) -> EntryFolder:
+        return EntryFolder(self.folder)
+
     def plan(self) -> Plan | None:
-        """The engine; None if there is none, or a damaged one."""
-        try:
-            data = (self.folder / _PLAN).read_bytes()
-        except FileNotFoundError:
+        """The engine; None if there is none, or a damaged one.
+
+        Raises:
+            ValueError: others could have written it.
+            OSError: it can't be read.
+        """
+        data, written = self._files.read(_PLAN), self._files.read_text(_RECORD)
+        if data is None:
             return None
-        record = _read_json(self.folder / _RECORD)
         try:
-            if record["sha256"] != hashlib.sha256(data).hexdigest():
-                raise ValueError("its checksum is another")
-            bounds = None if record["bounds"] is None else ranges_of(record["bounds"])
-            return Plan(data, bounds, record["builder"], record["platform"], record["gpu"])
-        except (KeyError, TypeError, ValueError, AttributeError) as error:
-            _log.warning("'%s' is no whole engine, and built again: %s", self.folder / _PLAN, error)
+            record = build(_Record, parse(written or b""))
+            if (record.key, record.sha256) != (self.key, hashlib.sha256(data).hexdigest()):
+                raise ValueError("its checksum or its key is another")
+            return Plan(data, record.bounds, record.builder, record.platform, record.gpu)
+        except ValueError as error:
+            path = self.folder / _PLAN
+            _log.warning("%s", printable(f"'{path}' is no whole engine, and built again: {error}"))
             return None
 
-    def plan_or_build(self, build: Callable[[], Plan]) -> Plan:
-        """The engine that is there, or one that is built and kept. Who comes while it is built waits for it."""
+    def plan_or_build(self, build: Callable[[], Plan], tell: Callable[[str], None] = _warn) -> Plan:
+        """The engine that is there, or one that is built and kept. Who comes while it is built waits for it.
+
+        Args:
+            build: builds it.
+            tell: called with a line that says so where one waits.
+
+        Raises:
+            ValueError: others could have written what is there.
+            RuntimeError: the wait is over, and the other's build is not.
+        """
         kept = self.plan()
         if kept is not None:
             return kept
-        with self._lock():
+        with self._files.lock(tell):
             kept = self.plan()
             if kept is None:
-                for left in self.folder.glob(f".{_PLAN}.*"):  # of a build that was killed
-                    left.unlink()
+                self._files.remove_left(_PLAN)
                 kept = build()
                 self._keep(kept)
         return kept
@@ -81,46 +114,56 @@ class Entry:
         """What to build; None if nobody asked for it.
 
         Raises:
-            ValueError: it can't be read, or its files are not what it was made with.
+            ValueError: it can't be read, its files are not what it was made with, or others could have written it.
         """
-        path = self.folder / _REQUEST
-        if not path.exists():
+        text = self._files.read_text(_REQUEST)
+        if text is None:
             return None
-        job = BuildJob.from_json(path.read_text(encoding="utf-8", errors="replace"))
-        if job.key(self.folder) != self.key:
-            raise ValueError("its files are damaged: got other content than its name says; copy them or export again.")
+        job = BuildJob.from_json(text)
+        found = {name: self._files.sha256(name) for name in FILES}
+        self._check(job.key_with({name: digest for name, digest in found.items() if digest is not None}))
         return job
+
+    def copy_model(self, job: BuildJob, folder: Path) -> None:
+        """The request's files in a folder of the caller's, where nobody changes them any more.
+
+        Raises:
+            ValueError: they are not what the request was made with.
+        """
+        for name in FILES:
+            self._files.copy_out(name, folder / name)
+        self._check(job.key(folder))
+
+    def _check(self, key: str) -> None:
+        if key != self.key:
+            raise ValueError("its files are damaged: got other content than its name says; copy them or export again.")
 
     def put_request(self, job: BuildJob, model: Path) -> None:
         """Ask for an engine; `model` is the folder with the job's files."""
-        self.folder.mkdir(parents=True, exist_ok=True)
         for name in (WEIGHTS, MODEL):
             if (model / name).exists():
-                with replacing(self.folder / name) as temporary:
-                    shutil.copyfile(model / name, temporary)
-        write_atomically(self.folder / _REQUEST, job.to_json().encode())
+                self._files.write(name, model / name)
+        self._files.write(_REQUEST, job.to_json().encode())
 
     def refused(self) -> Refused | None:
         """Why it can't be built, if that was found."""
-        record = _read_json(self.folder / _REFUSAL)
-        return Refused(record["message"], record["reasons"]) if record else None
+        written = self._files.read_text(_REFUSAL)
+        try:
+            return None if written is None else build(Refused, parse(written))
+        except ValueError as error:
+            path = self.folder / _REFUSAL
+            _log.warning("%s", printable(f"'{path}' can't be read, and is passed over: {error}"))
+            return None
 
     def put_refusal(self, refused: Refused) -> None:
         """Keep why it can't be built."""
-        write_atomically(self.folder / _REFUSAL, json.dumps(refused._asdict(), indent=2).encode())
+        self._files.write(_REFUSAL, json.dumps(asdict(refused), indent=2).encode())
 
     def _keep(self, plan: Plan) -> None:
-        record = {**plan._asdict(), "sha256": hashlib.sha256(plan.data).hexdigest(), "bytes": len(plan.data)}
-        del record["data"]
-        write_atomically(self.folder / _PLAN, plan.data)
-        write_atomically(self.folder / _RECORD, json.dumps(record, indent=2).encode())
-
-    @contextmanager
-    def _lock(self) -> Generator[None]:
-        self.folder.mkdir(parents=True, exist_ok=True)
-        with (self.folder / "lock").open("a") as file:
-            fcntl.flock(file, fcntl.LOCK_EX)
-            yield
+        digest = hashlib.sha256(plan.data).hexdigest()
+        record = _Record(self.key, digest, len(plan.data), plan.bounds, plan.builder, plan.platform, plan.gpu)
+        self._files.write(_PLAN, plan.data)
+        self._files.write(_RECORD, json.dumps(asdict(record), indent=2).encode())
 
 
 def entry_for(cache: Path, job: BuildJob, model: Path) -> Entry:
@@ -134,13 +177,4 @@ def requested(cache: Path) -> Sequence[Entry]:
     Raises:
         OSError: the folder can't be read.
     """
-    return [Entry(path) for path in sorted(cache.iterdir()) if (path / _REQUEST).exists()]
-
-
-def _read_json(path: Path) -> dict[str, Any]:
-    """The object in a file; empty if there is none, or no such file."""
-    try:
-        found = json.loads(path.read_bytes())
-    except (FileNotFoundError, ValueError):
-        return {}
-    return cast("dict[str, Any]", found) if isinstance(found, dict) else {}
+    return [Entry(path) for path in sorted(cache.iterdir()) if EntryFolder(path).exists(_REQUEST)]

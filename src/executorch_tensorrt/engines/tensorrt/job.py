@@ -10,10 +10,13 @@ from pathlib import Path
 from typing import Any
 
 from executorch_tensorrt.engines.tensorrt.network import Range
+from executorch_tensorrt.engines.tensorrt.options import written_names
 from executorch_tensorrt.engines.tensorrt.target import NAMES
+from executorch_tensorrt.records import build, parse
 
 MODEL = "model.onnx"
 WEIGHTS = "model.onnx.data"
+FILES = (MODEL, WEIGHTS)
 
 _FORMAT = 1
 
@@ -47,8 +50,11 @@ class BuildJob:
 
     def key(self, folder: Path) -> str:
         """The SHA-256 of everything that decides what the engine will be, with the files in a folder."""
+        return self.key_with({name: _sha256(folder / name) for name in FILES if (folder / name).exists()})
+
+    def key_with(self, files: Mapping[str, str]) -> str:
+        """The key, from the SHA-256 of each file."""
         decisive = {name: value for name, value in self._fields().items() if name != "nodes"}
-        files = {name: _sha256(folder / name) for name in (MODEL, WEIGHTS) if (folder / name).exists()}
         text = json.dumps({**decisive, "files": files}, sort_keys=True, separators=(",", ":"))
         return hashlib.sha256(text.encode()).hexdigest()
 
@@ -58,23 +64,16 @@ class BuildJob:
         return "{\n" + ",\n".join(lines) + "\n}\n"
 
     @staticmethod
-    def from_json(text: str) -> BuildJob:
+    def from_json(text: str | bytes) -> BuildJob:
         """Inverse of `to_json`.
 
         Raises:
-            ValueError: it is no such text, or that of another release.
+            ValueError: it is no such text, that of another release, or has options that no export writes.
         """
         try:
-            fields = json.loads(text)
-            if fields.pop("format") != _FORMAT:
-                raise ValueError("another format")
-            if fields["kind"] not in NAMES:
-                raise ValueError(f"engine kind {fields['kind']!r}")
-            fields["profiles"] = ranges_of(fields["profiles"])
-            fields["nodes"] = [(name, operator, origin) for name, operator, origin in fields["nodes"]]
-            return BuildJob(**fields)
-        except (ValueError, TypeError, KeyError, AttributeError) as error:
-            raise ValueError(f"the build request can't be read: got {error}; export again with one release.") from error
+            return _job(parse(text))
+        except ValueError as error:
+            raise ValueError(f"the build request can't be read: got {error}; export again with one release.") from None
 
     def _fields(self) -> dict[str, Any]:
         return {
@@ -89,9 +88,33 @@ class BuildJob:
         }
 
 
-def ranges_of(profiles: Any) -> list[dict[str, list[Range]]]:
-    """Ranges that come from JSON, which has no tuples."""
-    return [{name: [(low, opt, high) for low, opt, high in dims] for name, dims in each.items()} for each in profiles]
+@dataclass(frozen=True)
+class _Written:
+    """A request as JSON has it."""
+
+    kind: str
+    version: str
+    gpu: str
+    options: dict[str, Any]
+    profiles: list[dict[str, list[Range]]]
+    dtypes: dict[str, str]
+    nodes: list[tuple[str, str, str]]
+
+
+def _job(written: Any) -> BuildJob:
+    fields = build(dict[str, Any], written)
+    if fields.pop("format", None) != _FORMAT:
+        raise ValueError("another format")
+    kind = fields.get("kind")
+    if not isinstance(kind, str) or kind not in NAMES:
+        raise ValueError(f"engine kind {kind!r:.40}")
+    request = build(_Written, fields)
+    unknown = [*(fields.keys() - vars(request).keys()), *(request.options.keys() - set(written_names(request.kind)))]
+    if unknown:
+        raise ValueError(f"{min(unknown)!r}, which no build request has")
+    if not request.profiles:
+        raise ValueError("no optimization profile")
+    return BuildJob(**vars(request))
 
 
 def _sha256(path: Path) -> str:

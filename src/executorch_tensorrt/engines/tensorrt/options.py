@@ -52,6 +52,7 @@ class BuildOptions:
 
 _DECISIVE = ("precision", "workspace_size", "optimization_level", "profiling_verbosity")
 _EVERYWHERE = (*_DECISIVE, "tensorrt_version")
+_WRITTEN = (*_DECISIVE, "hardware_compatible", "compute_capability")
 _KIND_OPTIONS = {
     "tensorrt": (*_EVERYWHERE, "hardware_compatible", "timing_cache_path"),
     "tensorrt_rtx": (*_EVERYWHERE, "compute_capability"),
@@ -88,10 +89,14 @@ def read_version(options: Mapping[str, Any]) -> str:
     return version
 
 
+def written_names(kind: str) -> list[str]:
+    """The options that a plan depends on: what another machine is told, and takes. None names a file."""
+    return [name for name in _KIND_OPTIONS[kind] if name in _WRITTEN]
+
+
 def written_options(kind: str, options: BuildOptions) -> dict[str, Any]:
     """The entries that a plan depends on, for `read_options` on another machine."""
-    names = [name for name in _KIND_OPTIONS[kind] if name in (*_DECISIVE, "hardware_compatible", "compute_capability")]
-    values = {name: getattr(options, name) for name in names}
+    values = {name: getattr(options, name) for name in written_names(kind)}
     return {
         name: list(value) if isinstance(value, tuple) else value
         for name, value in values.items()
