@@ -70,8 +70,11 @@ def describe(error: BaseException) -> str:
 
 
 def _show_traceback(error: BaseException) -> None:
-    for line in "".join(traceback.format_exception(error)).split("\n"):
-        say(line, err=True)
+    for part in traceback.format_exception(error):
+        text = part.rstrip("\n")
+        # A frame and what joins two exceptions have several lines; a message, in which names are, gets one.
+        for line in text.split("\n") if text.startswith(("  File ", "\n")) else [text]:
+            say(line, err=True)
 
 
 class Group(click.Group):

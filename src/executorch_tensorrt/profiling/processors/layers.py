@@ -7,6 +7,8 @@ from dataclasses import dataclass
 from executorch_tensorrt.profiling.processors.times import Times, methods_of, share_of
 from executorch_tensorrt.profiling.session import Clock, Delegate, Session, Source
 
+MAX_SOURCES = 256  # all layers of an engine may name the same operators, so without a limit little unfolds into much
+
 
 @dataclass(frozen=True)
 class Layer:
@@ -19,8 +21,8 @@ class Layer:
         clock: "device" or "host". Times of different clocks do not add up.
         time: per call.
         share: of all layer time of the method on the same clock, 0 to 1.
-        sources: the operators it comes from; empty where the conversion did not record the link. Layers that the engine
-            runs as one step share theirs.
+        sources: the operators it comes from, the first `MAX_SOURCES` of them; empty where the conversion did not record
+            the link. Layers that the engine runs as one step share theirs.
     """
 
     delegate: Delegate
@@ -64,5 +66,5 @@ def layer_sources(delegate: Delegate, profile: int, instruction: int) -> list[So
     engine = delegate.engine
     if engine is None or not 0 <= profile < len(engine.layer_handles):
         return []
-    handles = engine.layer_handles[profile].get(str(instruction), [])
+    handles = engine.layer_handles[profile].get(str(instruction), [])[:MAX_SOURCES]
     return [engine.sources[str(handle)] for handle in handles if str(handle) in engine.sources]
