@@ -210,6 +210,7 @@ def test_check_does_not_fail_for_notes(etrt: Etrt) -> None:
     notes = report_of(etrt, TORCH_TENSORRT)["findings"]
     assert [(note["severity"], note["kind"], note["delegates"]) for note in notes] == [
         ("note", "ranges", [0]),
+        ("note", "origin", [0]),
         ("note", "devices", []),
     ]
 

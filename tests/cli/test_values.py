@@ -87,3 +87,14 @@ def test_parse_value_refuses_files_without_an_array(tmp_path: Path) -> None:
 def test_parse_value_does_not_need_more_memory_than_there_is() -> None:
     with pytest.raises(MemoryError, match="--input 0 does not fit into memory: got 'zeros:"):
         value_of("zeros:float32[100000,100000,100000]")
+
+
+@pytest.mark.parametrize(
+    "header", [b"{'descr': '<f4', 'shape': (", b"{\x00", b"(" * 200, b"\xff\xfe", b"{'descr': '<f4'}\n'''"]
+)
+def test_array_with_a_broken_header_is_refused_in_words(header: bytes, tmp_path: Path) -> None:
+    """NumPy reads it as Python does, and fails as Python does."""
+    path = tmp_path / "x.npy"
+    path.write_bytes(b"\x93NUMPY\x01\x00" + len(header).to_bytes(2, "little") + header)
+    with pytest.raises(ValueError, match=r"--input 0 is no array: got '.*', allowed a .npy file of numbers"):
+        parse_value(str(path), 0, np.random.default_rng(0))

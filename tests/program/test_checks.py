@@ -170,11 +170,13 @@ def wrapped(buffer: bytes) -> bytes:
 
 
 def test_checks_note_what_only_the_engine_knows() -> None:
-    (note,) = check(wrapped(models.rows().buffer))
-    assert (note.severity, note.kind, note.delegates) == ("note", "ranges", (0,))
-    assert "the engine alone" in note.text
+    ranges, origin = check(wrapped(models.rows().buffer))
+    assert (ranges.severity, ranges.kind, ranges.delegates) == ("note", "ranges", (0,))
+    assert "the engine alone" in ranges.text
+    assert (origin.severity, origin.kind, origin.delegates) == ("note", "origin", (0,))
+    assert "runs as native code, and whose origin can't be checked" in origin.text
 
 
 def test_checks_find_differing_signatures_where_only_the_engine_knows_ranges() -> None:
     kinds = [(finding.kind, finding.severity) for finding in check(wrapped(signed("x[0]=1:2:8|9:16:64")))]
-    assert kinds == [("profiles", "error"), ("ranges", "note")]
+    assert kinds == [("profiles", "error"), ("ranges", "note"), ("origin", "note")]

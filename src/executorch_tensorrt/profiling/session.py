@@ -241,11 +241,18 @@ class Session:
         try:
             with without_garbage_collection():
                 session = build(cls, fields)
+            _check_size(session)
             _check_instructions(session)
             _check_scales(session)
             return session
         except MismatchError as error:
             raise ValueError(f"'{target}' is damaged: {error}; capture it again") from None
+
+
+def _check_size(session: Session) -> None:
+    size = session.program.get("size_bytes", 0)
+    if not isinstance(size, int):
+        raise MismatchError(size, "int").inside("program.size_bytes")
 
 
 def _check_instructions(session: Session) -> None:

@@ -21,7 +21,7 @@ from executorch_tensorrt.words import shape_text
 LARGEST_DIM = 2**31 - 1
 
 
-Kind = Literal["blob", "id", "arguments", "profiles", "memory", "bounds", "ranges", "devices"]
+Kind = Literal["blob", "id", "arguments", "profiles", "memory", "bounds", "ranges", "devices", "origin"]
 
 
 @dataclass(frozen=True)
@@ -193,6 +193,17 @@ def note_unknown_ranges(method: Method, engines: Sequence[EngineBlob]) -> Iterat
             yield Finding("note", "ranges", method.name, (engine.index,), text)
 
 
+def note_origins(method: Method, engines: Sequence[EngineBlob]) -> Iterator[Finding]:
+    """Which engines are native code for a GPU, which nothing ties to a model: an id is that of the bytes alone."""
+    for engine in engines:
+        if not engine.record or engine.record.engine_kind.startswith("tensorrt"):
+            text = (
+                "has a TensorRT engine, which runs as native code, and whose origin can't be checked: its id says "
+                "nothing of the model that it was built from; run it if you trust who built it."
+            )
+            yield Finding("note", "origin", method.name, (engine.index,), text)
+
+
 def note_devices(method: Method, engines: Sequence[EngineBlob]) -> Iterator[Finding]:
     """Whether memory is planned on a device that this process can't allocate on."""
     if method.devices and not _native.device_memory_available():
@@ -209,6 +220,7 @@ RULES: Sequence[Rule] = (
     check_memory,
     check_output_shapes,
     note_unknown_ranges,
+    note_origins,
     note_devices,
 )
 
