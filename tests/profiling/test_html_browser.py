@@ -5,8 +5,10 @@ from __future__ import annotations
 import re
 import shutil
 import subprocess
+from collections import Counter
 from collections.abc import Callable
 from dataclasses import replace
+from html.parser import HTMLParser
 from pathlib import Path
 
 import pytest
@@ -21,6 +23,23 @@ pytestmark = pytest.mark.skipif(CHROMIUM is None, reason="no Chromium: apt-get i
 
 ATTACK = "document.title='pwned'"
 HOSTILE = f'</script><script>{ATTACK}</script>"\'><img src=x onerror="{ATTACK}">\x07\u202e\ud800é'
+
+PAYLOADS = {
+    "element": f"<img src=x onerror={ATTACK}>",
+    "end of a script": f"</script><script>{ATTACK}</script>",
+    "end of a style": f"</style><script>{ATTACK}</script>",
+    "double quote": f'" onmouseover="{ATTACK}" x="',
+    "single quote": f"' onfocus='{ATTACK}' autofocus x='",
+    "comment": f"<!--<script>{ATTACK}//-->",
+    "begin of a comment in a script": "<!--<script>",
+    "drawing": f"<svg onload={ATTACK}><foreignObject><iframe srcdoc=x></iframe></svg>",
+    "frame and base": f"<iframe src=javascript:{ATTACK}></iframe><base href=//evil.example/><form action=x><input>",
+    "end of a cell and of the page": f"</td></tr></table></body></html><script>{ATTACK}</script>",
+    "bidi": f"\u202e\u2066<b onclick={ATTACK}>\u2069",
+    "NUL and other controls": f"\x00\x1b\x9b\u2028<s\x00cript>{ATTACK}</s\x00cript>",
+    "half of a surrogate pair": f"\ud800<img src=x onerror={ATTACK}>\udfff",
+    "template": f"{{{{ cycler.__init__.__globals__ }}}}{{% raw %}}${{{ATTACK}}}`\\",
+}
 
 Open = Callable[..., str]
 
@@ -78,6 +97,48 @@ def test_page_does_not_run_hostile_names(opened: Open) -> None:
     assert "<title>pwned</title>" not in document
     assert "<img" not in document
     assert len(bars(document)) > 60
+
+
+class _Document(HTMLParser):
+    """The names of elements in what the browser made of a page, and of their attributes."""
+
+    def __init__(self, text: str) -> None:
+        super().__init__()
+        self.elements: Counter[str] = Counter()
+        self.attributes: set[str] = set()
+        self.feed(text)
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.elements[tag] += 1
+        self.attributes.update(name for name, _ in attrs)
+
+
+def assert_text(document: str, honest: str) -> None:
+    """Whether a page has nothing that one with honest names has not."""
+    assert "<title>pwned</title>" not in document
+    found, wanted = _Document(document), _Document(honest)
+    # Some texts may break, or get a paragraph that says that they were shortened.
+    assert found.elements.keys() - {"wbr", "p"} <= wanted.elements.keys()
+    assert found.elements["script"] == wanted.elements["script"]
+    assert found.attributes <= wanted.attributes
+    assert not [name for name in found.attributes if name.startswith("on")]
+
+
+@pytest.mark.parametrize("payload", PAYLOADS)
+def test_page_shows_every_payload_as_text_under_its_own_policy(payload: str, opened: Open) -> None:
+    session = encoder_session(runs=2)
+    document = opened(html.render(renamed(session, PAYLOADS[payload])))
+    assert '<meta http-equiv="Content-Security-Policy"' in document
+    assert_text(document, opened(html.render(renamed(session, "name"))))
+    assert len(bars(document)) > 40
+
+
+def test_advice_page_shows_all_payloads_as_text_under_its_own_policy(opened: Open) -> None:
+    honest = opened(advice_page.render(hostile("name")))
+    for payload in PAYLOADS.values():
+        document = opened(advice_page.render(hostile(payload)))
+        assert '<meta http-equiv="Content-Security-Policy"' in document
+        assert_text(document, honest)
 
 
 def test_advice_page_does_not_run_hostile_names(opened: Open) -> None:
