@@ -19,6 +19,7 @@ import numpy as np
 import pytest
 from engines.cache_entries import JOB, PLAN
 from fuzz.mutators import damaged_bytes, damaged_json, written
+from profiling.etdump_factory import Span, delegate_span, etdump_of
 from profiling.session_factory import called_session, encoder_session, tiny_session
 
 from executorch_tensorrt.cli.values import parse_value
@@ -96,7 +97,18 @@ def recorded(tmp_path_factory: pytest.TempPathFactory) -> tuple[bytes, bytes, li
     sets = [(np.ones((2, 4), np.float32),), (np.ones((40, 4), np.float32),)]
     capture(program, sets, runs=3, level="layers", format="perfetto", output=folder)
     traces = [json.loads(path.read_text()) for path in sorted(folder.glob("*.perfetto.json"))]
-    return program, (folder / "trace.etdp").read_bytes(), traces
+    for trace in traces:  # each run of the test has the same cases
+        for place, event in enumerate(trace["traceEvents"]):
+            event.update({"pid": 1} if event["ph"] == "M" else {"pid": 1, "ts": 10.0 * place, "dur": 5.0})
+    spans = [
+        Span("Method::execute", 0, 90_000, chain=-1),
+        Span("DELEGATE_CALL", 1_000, 80_000),
+        delegate_span("torchtrt.delegate", 2_000, 70_000, 0, b'{"profile":1,"shapes":[[2,4]],"staged_bytes":64}'),
+        delegate_span("torchtrt.enqueue_host", 3_000, 60_000),
+        delegate_span("Fully Connected #1", 4_000, 50_000, 0, b'{"instruction":0,"clock":"host"}'),
+    ]
+    later = [replace(span, end=2 * span.end) for span in spans]
+    return program, etdump_of([("Default", []), ("Execute", spans), ("Execute", later), ("Execute", spans)]), traces
 
 
 def test_etdump_is_shown_or_refused(recorded: tuple[bytes, bytes, list[Any]]) -> None:

@@ -9,7 +9,7 @@ import pytest
 from session_factory import encoder_session, tiny_session
 
 from executorch_tensorrt.profiling.processors.timeline import Span, Timeline, run_groups, timelines
-from executorch_tensorrt.profiling.renderers import page_timeline
+from executorch_tensorrt.profiling.renderers import html, page_timeline
 from executorch_tensorrt.profiling.session import Event, Session
 
 
@@ -173,3 +173,12 @@ def test_strips_show_some_of_very_many_runs() -> None:
     (plot,) = page_timeline.strips(run_groups(session), timelines(session))
     assert page_timeline.MAX_DOTS / 2 < len(plot.dots) <= page_timeline.MAX_DOTS + 2
     assert {100.0, 5099.0} <= {dot.run.wall_us for dot in plot.dots}
+
+
+def test_page_takes_runs_of_no_time_beside_others() -> None:
+    """As an ETDump has them whose first event of a call is lost."""
+    run = tiny_session().runs[0]
+    walls = (0.0, 1.0, 900.0, 0.0, 0.0)
+    runs = [replace(run, number=k, wall_us=wall, profiles={"0": k // 3}) for k, wall in enumerate(walls)]
+    page = html.render(tiny_session(runs=runs))
+    assert page.count('<figure class="strip">') == 1

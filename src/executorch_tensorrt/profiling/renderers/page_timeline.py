@@ -55,7 +55,7 @@ class Strip:
         dots: some of them, where there are many.
         ticks: places in percent, with microseconds.
         logarithmic: the scale.
-        wall: times of all its runs.
+        wall: times of its runs that took any.
     """
 
     group: RunGroup
@@ -163,7 +163,8 @@ def strips(groups: Sequence[RunGroup], shown_runs: Timelines) -> list[Strip]:
     extent = {method: _extent(own) for method, own in grouped(groups, lambda group: group.method).items()}
     for group in groups:
         least, most = extent[group.method]
-        if not most:
+        own = [run.wall_us for run in group.runs if math.isfinite(run.wall_us) and run.wall_us > 0]
+        if not own:
             continue
         logarithmic = most > 8 * least
         ticks = ticks_for(least, most, logarithmic)
@@ -175,7 +176,6 @@ def strips(groups: Sequence[RunGroup], shown_runs: Timelines) -> list[Strip]:
             for k, r in enumerate(kept)
             if math.isfinite(r.wall_us) and r.wall_us > 0
         ]
-        own = [run.wall_us for run in group.runs if math.isfinite(run.wall_us)]
         plotted.append(Strip(group, dots, ticks, logarithmic, Times.of(own)))
     return plotted
 
