@@ -59,6 +59,7 @@ FlatBytes data_of(const FlatTable& delegate, const ProgramParts& parts) {
 std::unique_ptr<CheckedDelegate> read_delegate(const FlatTable& delegate, const ProgramParts& parts) {
   const std::string_view id = delegate.text(kId);
   require(!id.empty(), "it has no backend");
+  require_name(id, "its backend has a name that none has");
   const FlatTables specs = delegate.tables(kCompileSpecs);
   for (std::size_t k = 0; k < specs.size(); ++k) {
     require(specs[k].has(kKey) && specs[k].has(kValue), "a compile spec has no key or no value");

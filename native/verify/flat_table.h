@@ -27,6 +27,13 @@ inline void require(bool is_right, const char* what) {
   }
 }
 
+// ExecuTorch logs names of backends and operators as they are: they must not be able to forge a line.
+inline void require_name(std::string_view name, const char* what) {
+  for (const char c : name) {
+    require(c > ' ' && c <= '~', what);
+  }
+}
+
 inline void require_range(const char* what, std::int64_t got, std::int64_t least, std::int64_t most) {
   if (got < least || got > most) {
     throw Damage(std::string(what) + ": got " + std::to_string(got) + ", allowed " +

@@ -72,6 +72,8 @@ class MethodCheck {
       const std::string_view name = operators[k].text(kName);
       const std::string_view overload = operators[k].text(kOverload);
       require(!name.empty(), "an operator has no name");
+      require_name(name, "an operator has a name that none has");
+      require_name(overload, "an operator has a name that none has");
       // ExecuTorch takes the texts to the first zero.
       std::string whole(name.substr(0, name.find('\0')));
       if (!overload.empty()) {

@@ -107,6 +107,10 @@ EDITS: dict[str, tuple[Callable[[Editor], None], str]] = {
         lambda e: e.write(e.place(e.instruction(KERNEL, -1), 0), "i", 99),
         r"instruction \d+: operator: got 99, allowed 0 to",
     ),
+    "an operator whose name begins a line": (
+        lambda e: e.write(e.items(e.plan.Operators(0), 0), "B", ord("\n")),
+        "an operator has a name that none has",
+    ),
     "a jump beyond the end": (
         lambda e: e.write(e.place(e.instruction(JUMP), 1), "i", 99),
         "destination: got 99, allowed 0 to",
