@@ -61,6 +61,9 @@ std::string dtype_text(const nb::object& arg) {
 
 // Whether the elements lie in memory without gaps, in `dim_order`.
 bool is_dense(const nb::ndarray<nb::ro>& array, const std::vector<std::uint8_t>& dim_order) {
+  if (array.size() == 0) {
+    return true;
+  }
   std::int64_t stride = 1;
   for (std::size_t k = array.ndim(); k-- > 0;) {
     const std::size_t d = dim_order[k];
@@ -96,14 +99,17 @@ nb::object in_dim_order(const nb::object& arg, const std::vector<std::uint8_t>& 
   return numpy.attr("ascontiguousarray")(numpy.attr("transpose")(arg, order));
 }
 
-// Whether a copy that the caller's library made is of the same kind.
-bool is_alike(const nb::ndarray<nb::ro>& copy, const nb::ndarray<nb::ro>& of) {
+// Whether a copy that the caller's library made is that which in_dim_order() asks for.
+bool is_in_dim_order(const nb::ndarray<nb::ro>& copy, const nb::ndarray<nb::ro>& of,
+                     const std::vector<std::uint8_t>& dim_order) {
   bool is_alike =
       copy.device_type() == nb::device::cpu::value && copy.dtype() == of.dtype() && copy.ndim() == of.ndim();
+  std::vector<std::uint8_t> row_major;
   for (std::size_t d = 0; is_alike && d < of.ndim(); ++d) {
-    is_alike = copy.shape(d) == of.shape(d);
+    is_alike = copy.shape(d) == of.shape(dim_order[d]);
+    row_major.push_back(static_cast<std::uint8_t>(d));
   }
-  return is_alike;
+  return is_alike && is_dense(copy, row_major);
 }
 
 bool is_number(const nb::object& arg) {
@@ -243,7 +249,7 @@ InputArray InputArray::convert(const std::string& label, const nb::object& arg, 
   check(check_bounds(label, input.shape_, meta));
   if (!is_dense(input.array_, meta.dim_order)) {
     const auto copy = nb::cast<nb::ndarray<nb::ro>>(in_dim_order(input.owner_, meta.dim_order));
-    if (!is_alike(copy, input.array_) || !is_dense(copy, meta.dim_order)) {
+    if (!is_in_dim_order(copy, input.array_, meta.dim_order)) {
       wrong_type(label, arg, "an array that its own library makes contiguous");
     }
     input.array_ = copy;

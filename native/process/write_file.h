@@ -14,6 +14,6 @@ namespace executorch_tensorrt {
 ETRT_INTERNAL Status write_file(const std::string& path, const std::string& bytes);
 
 // A regular file, whatever was there: for folders in which others may have left a link or a pipe.
-ETRT_INTERNAL Status write_regular_file(const std::string& path, const std::string& bytes);
+Status write_regular_file(const std::string& path, const std::string& bytes);
 
 }  // namespace executorch_tensorrt

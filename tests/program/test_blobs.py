@@ -73,4 +73,4 @@ def test_blobs_are_read_without_torch(run_python: Callable[..., CompletedProcess
         "print(len(checks.check_method(method, blobs.blobs_of(method))), 'torch' in sys.modules)",
         str(TORCH_TENSORRT),
     )
-    assert result.stdout.strip() == "2 False", result.stderr
+    assert result.stdout.strip() == "3 False", result.stderr
