@@ -15,6 +15,7 @@ import pytest
 import torch
 from edited_programs import with_metadata
 from executorch.devtools import Inspector
+from executorch.exir.backend.compile_spec_schema import CompileSpec
 from private_model import FILE, FOLDER, LINES, everything, private_model
 
 from executorch_tensorrt import Module, export
@@ -110,9 +111,12 @@ def test_stripping_takes_out_texts_of_torch_tensorrt(tmp_path: Path) -> None:
     assert told(tmp_path / "y.pte") == []
 
 
-def test_stripping_takes_out_the_folder_of_traces(tmp_path: Path) -> None:
+def test_stripping_takes_out_the_folder_of_traces(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """That an older exporter wrote."""
     traced = {"level": "layers", "format": "perfetto", "path_prefix": "/home/of_a_user/traces"}
-    program = export(torch.nn.ReLU().eval(), [models.Input((2, 2))], profiling=traced)
+    specs = [CompileSpec(f"torchtrt_profile_{key}", text.encode()) for key, text in traced.items()]
+    monkeypatch.setattr("executorch_tensorrt.exporter.partitioner._profiling_specs", lambda _: specs)
+    program = export(torch.nn.ReLU().eval(), [models.Input((2, 2))])
     program.save(tmp_path / "x.pte")
     strip(tmp_path / "x.pte", tmp_path / "y.pte")
     assert told(tmp_path / "x.pte") == [b"of_a_user"]

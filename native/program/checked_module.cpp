@@ -69,6 +69,9 @@ Result<std::unique_ptr<CheckedModule>> CheckedModule::open(const std::string& pa
   if (!bytes.ok()) {
     return status_of(what + kDamaged, bytes.error());
   }
+  if (bytes->size() == 0) {  // also a pipe, which would be waited for again
+    return status_of(what + kDamaged, Error::InvalidProgram);
+  }
   if (Status status = made->load_program(what, bytes->data(), bytes->size()); !status.ok()) {
     return status;
   }
