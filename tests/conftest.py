@@ -31,6 +31,15 @@ def _compilers_leave_nothing(tmp_path_factory: pytest.TempPathFactory) -> Iterat
         yield
 
 
+@pytest.fixture
+def umask() -> Iterator[Callable[[int], int]]:
+    """Sets it for the test; first it is 022."""
+    set_umask = os.umask
+    before = set_umask(0o022)
+    yield set_umask
+    set_umask(before)
+
+
 def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--build-dir", type=Path, default=REPOSITORY / "build" / "editable", help="of native tests")
 

@@ -5,20 +5,12 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
 from executorch_tensorrt.files import replacing, write_atomically
-
-
-@pytest.fixture
-def umask() -> Iterator[Callable[[int], int]]:
-    set_umask = os.umask
-    before = set_umask(0o022)
-    yield set_umask
-    set_umask(before)
 
 
 def mode(path: Path) -> int:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import errno
+import hashlib
 import os
 import secrets
 import shutil
@@ -11,6 +12,7 @@ import tempfile
 from collections.abc import Generator
 from contextlib import contextmanager, suppress
 from pathlib import Path
+from typing import BinaryIO
 
 _MOST_LINKS = 40  # as the kernel follows
 
@@ -28,6 +30,14 @@ def program_file(path: str | os.PathLike[str]) -> Path:
     if not target.is_file():
         raise FileNotFoundError(f"no program at '{target}'")
     return target
+
+
+def sha256_of(file: BinaryIO) -> str:
+    """Of what is left to read of a file, in hexadecimal."""
+    digest = hashlib.sha256()
+    while part := file.read(1 << 20):
+        digest.update(part)
+    return digest.hexdigest()
 
 
 @contextmanager

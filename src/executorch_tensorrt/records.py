@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 import json
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from functools import lru_cache
 from types import UnionType
 from typing import Any, Literal, TypeVar, Union, cast, get_args, get_origin, get_type_hints
@@ -71,11 +71,11 @@ def _builder(hint: Any) -> _Build:
         return _union(arguments)
     if origin is Literal:
         return _literal(arguments)
-    if origin is list:
+    if origin in (list, Sequence):
         return _list(_builder(arguments[0]))
     if origin is tuple:
         return _tuple([_builder(argument) for argument in arguments])
-    if origin is dict:
+    if origin in (dict, Mapping):
         return _dict(_builder(arguments[1]))
     return _scalar(hint)
 

@@ -14,6 +14,7 @@ from typing import Any, cast
 from zipfile import BadZipFile, ZipFile, ZipInfo
 
 from executorch_tensorrt import program
+from executorch_tensorrt.engines.blob import replace_metadata
 from executorch_tensorrt.files import write_atomically
 from executorch_tensorrt.profiling.session import SESSION_FILE, Delegate, Session
 from executorch_tensorrt.program.blobs import read_engine
@@ -21,7 +22,6 @@ from executorch_tensorrt.program.blobs import read_engine
 _PROGRAM = b"ET12"  # at byte 4
 _ZIP = b"PK\x03\x04"
 _ETRECORD = "ETRECORD_V0"
-_LENGTHS = struct.Struct("<4sIII")  # the begin of a blob: magic, metadata offset and size, engine offset
 _PLACE_SPEC = "torchtrt_profile_path_prefix"
 
 
@@ -108,14 +108,10 @@ def _strip_blob(path: Path, delegate: program.Delegate) -> None:
     metadata = {**before.written, "serialized_metadata": ""}
     if record := before.written_record:
         metadata["executorch_tensorrt"] = {**record, "sources": _without("location", record.get("sources", {}))}
-    magic, begin, size, engine = _LENGTHS.unpack_from(delegate.blob)
-    text = json.dumps(metadata, separators=(",", ":")).encode()
-    if len(text) > size:  # characters beyond ASCII take more when they are escaped
-        text = json.dumps(metadata, separators=(",", ":"), ensure_ascii=False).encode()
-    if len(text) > size:
-        raise ValueError(f"'{path}' has metadata that can't be written shorter; export it again")
-    delegate.blob[begin : begin + size] = text.ljust(size, b"\0")
-    _LENGTHS.pack_into(delegate.blob, 0, magic, begin, len(text), engine)
+    try:
+        replace_metadata(delegate.blob, metadata)
+    except ValueError:
+        raise ValueError(f"'{path}' has metadata that can't be written shorter; export it again") from None
     if read_engine(delegate).sha256 != digest:
         raise ValueError(f"'{path}' is damaged: an engine lies in its own metadata; export it again")
 

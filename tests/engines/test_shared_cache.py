@@ -7,7 +7,7 @@ import json
 import os
 import stat
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import asdict, replace
 from pathlib import Path
 
@@ -31,14 +31,6 @@ def built(entry: Entry, model: Path) -> Entry:
     entry.plan_or_build(lambda: PLAN)
     entry.put_refusal(Refused("no", {"node_y": "no"}))
     return entry
-
-
-@pytest.fixture
-def umask() -> Iterator[Callable[[int], int]]:
-    set_umask = os.umask
-    before = set_umask(0o022)
-    yield set_umask
-    set_umask(before)
 
 
 READERS: dict[str, Callable[[Entry], object]] = {

@@ -17,12 +17,12 @@ from typing import TYPE_CHECKING, Any, cast
 import click
 
 from executorch_tensorrt.files import is_written_through
+from executorch_tensorrt.plain_console import plain_console
 from executorch_tensorrt.words import bytes_text, microseconds_text, printable, shape_text
 
 if TYPE_CHECKING:
     from rich.console import Console
     from rich.table import Table
-    from rich.text import Text
 
 __all__ = [
     "bytes_text",
@@ -42,15 +42,8 @@ _WIDTH_OF_FILES = 140
 
 
 def stdout() -> Console:
-    """A console for results. All text that it prints is `printable`, line by line and cell by cell."""
-    from rich.console import Console
-
-    class Plain(Console):
-        def render_str(self, text: str, **options: Any) -> Text:
-            return super().render_str(printable(text), **options)
-
-    width = None if sys.stdout.isatty() else _WIDTH_OF_FILES
-    return Plain(file=sys.stdout, width=width, markup=False, highlight=False, emoji=False)
+    """A console for results."""
+    return plain_console(sys.stdout, None if sys.stdout.isatty() else _WIDTH_OF_FILES)
 
 
 def say(text: str, *, err: bool = False) -> None:

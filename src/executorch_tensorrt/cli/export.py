@@ -14,8 +14,8 @@ from executorch_tensorrt.cli.console import (
     bytes_text,
     only_our_warnings,
     print_json,
-    printable,
     progress,
+    say,
     stdout,
     table,
 )
@@ -90,7 +90,7 @@ def export_command(
         options = declarations.parse_engine_options(engine_options)
         for path in filter(None, (output, etrecord)):
             require_folder(path)
-    click.echo(f"Note: this runs code from '{printable(model)}'; export only files that you trust.", err=True)
+    say(f"Note: this runs code from '{model}'; export only files that you trust.", err=True)
     with progress() as step, only_our_warnings(obj["debug"]):
         step("importing torch and the model")
         with user_errors():

@@ -6,7 +6,9 @@ from pathlib import Path
 
 import click
 
+from executorch_tensorrt.cli.console import say
 from executorch_tensorrt.cli.failures import user_errors
+from executorch_tensorrt.files import is_written_through
 
 _HELP = """Copy a file without what it tells of the machine and the source code that made it, to share it.
 
@@ -24,4 +26,5 @@ def strip_command(file: Path, output: Path) -> None:
 
     with user_errors():
         kind = strip(file, output)
-    click.echo(f"{output}: the {kind} of '{file}' without source lines, paths and machine")
+    told = f"{output}: the {kind} of '{file}' without source lines, paths and machine"
+    say(told, err=is_written_through(output))

@@ -82,6 +82,22 @@ def pack_blob(magic: bytes, metadata: BlobMetadata, ours: dict[str, Any], engine
     return b"".join((header, text, bytes(offset - end), engine))
 
 
+def replace_metadata(blob: memoryview, metadata: dict[str, Any]) -> None:
+    """Write other metadata into a blob; nothing moves.
+
+    Raises:
+        ValueError: it takes more bytes than what is there.
+    """
+    magic, start, size, *rest = _HEADER.unpack_from(blob)
+    text = json.dumps(metadata, separators=(",", ":")).encode()
+    if len(text) > size:  # characters beyond ASCII take more when they are escaped
+        text = json.dumps(metadata, separators=(",", ":"), ensure_ascii=False).encode()
+    if len(text) > size:
+        raise ValueError(f"got metadata of {len(text)} bytes, allowed {size}")
+    blob[start : start + size] = text.ljust(size, b"\0")
+    _HEADER.pack_into(blob, 0, magic, start, len(text), *rest)
+
+
 def unpack_metadata(blob: bytes) -> dict[str, Any]:
     """The JSON metadata of a blob that `pack_blob` made."""
     _, start, size, *_ = _HEADER.unpack_from(blob)

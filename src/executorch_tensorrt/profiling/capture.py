@@ -14,6 +14,7 @@ from itertools import cycle, islice
 from pathlib import Path
 from typing import Any, Literal, cast, get_args
 
+from executorch_tensorrt.files import sha256_of
 from executorch_tensorrt.profiling.etdump import Block, read_etdump
 from executorch_tensorrt.profiling.join import (
     EXECUTE_BLOCK,
@@ -279,14 +280,12 @@ def _describe(inputs: Inputs) -> tuple[list[list[int]], list[str]]:
 
 def _identify(program: str | os.PathLike[str] | bytes, contents: Program) -> dict[str, str | int]:
     if isinstance(program, bytes):
-        name, digest = "", hashlib.sha256(program)
+        name, digest = "", hashlib.sha256(program).hexdigest()
     else:
         name = Path(program).name
-        digest = hashlib.sha256()
         with Path(program).open("rb") as file:
-            while chunk := file.read(1 << 20):
-                digest.update(chunk)
-    return {"name": name, "size_bytes": contents.file_bytes, "sha256": digest.hexdigest()[:12]}
+            digest = sha256_of(file)
+    return {"name": name, "size_bytes": contents.file_bytes, "sha256": digest[:12]}
 
 
 def _notes(dropped: int, delegates: list[Delegate]) -> list[str]:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import errno
 import fcntl
 import grp
-import hashlib
 import os
 import secrets
 import shutil
@@ -16,6 +15,8 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import BinaryIO
+
+from executorch_tensorrt.files import sha256_of
 
 SHARED = "ETRT_SHARED_ENGINE_CACHE"
 WAIT = "ETRT_ENGINE_CACHE_WAIT"
@@ -57,12 +58,7 @@ class EntryFolder:
     def sha256(self, name: str) -> str | None:
         """Of a file; None if there is none. Raises what `read` raises."""
         with self._opened(name) as file:
-            if file is None:
-                return None
-            found = hashlib.sha256()
-            while part := file.read(1 << 20):
-                found.update(part)
-            return found.hexdigest()
+            return None if file is None else sha256_of(file)
 
     def copy_out(self, name: str, target: Path) -> None:
         """A copy of a file, if there is one, which nobody else writes. Raises what `read` raises."""

@@ -12,6 +12,7 @@ from typing import Any
 from executorch_tensorrt.engines.tensorrt.network import Range
 from executorch_tensorrt.engines.tensorrt.options import written_names
 from executorch_tensorrt.engines.tensorrt.target import NAMES
+from executorch_tensorrt.files import sha256_of
 from executorch_tensorrt.records import build, parse
 
 MODEL = "model.onnx"
@@ -88,19 +89,6 @@ class BuildJob:
         }
 
 
-@dataclass(frozen=True)
-class _Written:
-    """A request as JSON has it."""
-
-    kind: str
-    version: str
-    gpu: str
-    options: dict[str, Any]
-    profiles: list[dict[str, list[Range]]]
-    dtypes: dict[str, str]
-    nodes: list[tuple[str, str, str]]
-
-
 def _job(written: Any) -> BuildJob:
     fields = build(dict[str, Any], written)
     if fields.pop("format", None) != _FORMAT:
@@ -108,18 +96,15 @@ def _job(written: Any) -> BuildJob:
     kind = fields.get("kind")
     if not isinstance(kind, str) or kind not in NAMES:
         raise ValueError(f"engine kind {kind!r:.40}")
-    request = build(_Written, fields)
+    request = build(BuildJob, fields)
     unknown = [*(fields.keys() - vars(request).keys()), *(request.options.keys() - set(written_names(request.kind)))]
     if unknown:
         raise ValueError(f"{min(unknown)!r}, which no build request has")
     if not request.profiles:
         raise ValueError("no optimization profile")
-    return BuildJob(**vars(request))
+    return request
 
 
 def _sha256(path: Path) -> str:
     with path.open("rb") as file:
-        found = hashlib.sha256()
-        while part := file.read(1 << 20):
-            found.update(part)
-    return found.hexdigest()
+        return sha256_of(file)

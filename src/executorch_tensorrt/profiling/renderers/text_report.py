@@ -4,13 +4,10 @@ from __future__ import annotations
 
 import io
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
 
 from executorch_tensorrt.extras import needs_extra
+from executorch_tensorrt.plain_console import plain_console
 from executorch_tensorrt.words import printable, short_text
-
-if TYPE_CHECKING:
-    from rich.console import Console
 
 WIDTH = 140
 TIMES = ("median", "p90", "p99")
@@ -23,24 +20,20 @@ class TextReport:
     """Sections of text. Names come from files: they are shown as they are, without what a terminal would obey."""
 
     def __init__(self, width: int, color: bool) -> None:
-        with needs_extra("report", "a report as text"):
-            from rich.console import Console
-
         self._file = io.StringIO()
-        self._console: Console = Console(
-            file=self._file, width=width, markup=False, highlight=False, emoji=False, force_terminal=color,
-            color_system="auto" if color else None,
-        )  # fmt: skip
+        colors = {"force_terminal": color, "color_system": "auto" if color else None}
+        with needs_extra("report", "a report as text"):
+            self._console = plain_console(self._file, width, **colors)
 
     def text(self) -> str:
         return "\n".join(line.rstrip() for line in self._file.getvalue().splitlines()) + "\n"
 
     def heading(self, title: str) -> None:
         self._console.print()
-        self._console.print(printable(title), style="bold")
+        self._console.print(title, style="bold")
 
     def line(self, text: str) -> None:
-        self._console.print(printable(short_text(text, _LONGEST_LINE)))
+        self._console.print(short_text(text, _LONGEST_LINE))
 
     def verbatim(self, text: str) -> None:
         """Lines that are not to be wrapped."""
@@ -67,10 +60,10 @@ class TextReport:
         table = Table(box=box.SIMPLE_HEAD, pad_edge=False, show_edge=False)
         for column in columns:
             side = "right" if column in right else "left"
-            table.add_column(printable(short_text(column)), justify=side, overflow="fold")
+            table.add_column(short_text(column), justify=side, overflow="fold")
         limits = [120 if column in _LONG_COLUMNS else 60 for column in columns]
         for row in rows[:_ROWS]:
-            table.add_row(*(printable(short_text(cell, limit)) for cell, limit in zip(row, limits, strict=True)))
+            table.add_row(*(short_text(cell, limit) for cell, limit in zip(row, limits, strict=True)))
         self._console.print(table)
         if len(rows) > _ROWS:
             self.line(f"{len(rows) - _ROWS} more are left out; 'etrt report -r json' has all.")
