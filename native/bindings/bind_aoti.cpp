@@ -20,7 +20,12 @@ void bind_aoti(nb::module_& m) {
   m.def(
       "map_packaged_engine",
       [](const std::string& path, std::size_t offset, std::size_t size, const std::string& digest) {
-        check(map_packaged_engine(path, offset, size, digest));
+        Status status;
+        {
+          const nb::gil_scoped_release release;  // all of its bytes are read
+          status = map_packaged_engine(path, offset, size, digest);
+        }
+        check(status);
       },
       "path"_a, "offset"_a, "size"_a, "digest"_a,
       "Map an engine that lies outside its package's code, for as long as the process lives.");

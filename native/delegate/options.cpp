@@ -40,11 +40,14 @@ using TextReader = Status (*)(std::string_view, ProfilingSettings&);
 
 constexpr struct {
   const char* key;
+  bool is_for_programs;  // also a compile spec
   TextReader read;
 } kProfilingKeys[] = {
-    {kProfileLevelKey, [](std::string_view text, ProfilingSettings& out) { return parse_level(text, out.level); }},
-    {kProfileFormatKey, [](std::string_view text, ProfilingSettings& out) { return parse_format(text, out.format); }},
-    {kProfilePathKey,
+    {kProfileLevelKey, true,
+     [](std::string_view text, ProfilingSettings& out) { return parse_level(text, out.level); }},
+    {kProfileFormatKey, true,
+     [](std::string_view text, ProfilingSettings& out) { return parse_format(text, out.format); }},
+    {kProfilePathKey, false,
      [](std::string_view text, ProfilingSettings& out) { return parse_path_prefix(text, out.path_prefix); }},
 };
 constexpr std::size_t kNumProfilingKeys = std::size(kProfilingKeys);
@@ -100,8 +103,8 @@ Status read_compile_specs(executorch::runtime::ArrayRef<CompileSpec> specs, Dele
       return given_twice(spec.key);
     }
     const std::string_view text(static_cast<const char*>(spec.value.buffer), spec.value.nbytes);
-    if (!graphs && kProfilingKeys[k].key == kProfilePathKey) {
-      out.ignored = "option " + quoted(kProfilePathKey) + " in a program is ignored: got " + quoted(text) +
+    if (!graphs && !kProfilingKeys[k].is_for_programs) {
+      out.ignored = "option " + quoted(spec.key) + " in a program is ignored: got " + quoted(text) +
                     ", allowed where a program is loaded; give it there";
       continue;
     }

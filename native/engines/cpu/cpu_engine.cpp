@@ -72,14 +72,15 @@ class CpuEngine final : public Engine {
  public:
   // `copy` holds the program when the source was not aligned.
   CpuEngine(const void* data, std::size_t size, ProgramBytes copy, const EngineMetadata& metadata)
-      : copy_(std::move(copy)), data_(data), size_(size), loader_(data, size), metadata_(metadata) {}
+      : copy_(std::move(copy)), loader_(data, size), metadata_(metadata) {}
 
-  Status load() {
+  // `data`, `size`: the program, as it was made with.
+  Status load(const void* data, std::size_t size) {
     auto program = Program::load(&loader_, Program::Verification::InternalConsistency);
     if (!program.ok()) {
       return error_status("the engine is no ExecuTorch program", program.error());
     }
-    if (Status status = verify_program(data_, size_); !status.ok()) {
+    if (Status status = verify_program(data, size); !status.ok()) {
       return invalid_program("the engine is damaged: " + status.message());
     }
     program_ = std::make_unique<Program>(std::move(*program));
@@ -134,8 +135,6 @@ class CpuEngine final : public Engine {
   }
 
   ProgramBytes copy_;
-  const void* data_;
-  std::size_t size_;
   BufferDataLoader loader_;
   EngineMetadata metadata_;
   std::unique_ptr<Program> program_;
@@ -169,7 +168,7 @@ Result<std::unique_ptr<Engine>> load_cpu_engine(const EngineSource& source) {
     data = copy.get();
   }
   auto engine = std::make_unique<CpuEngine>(data, source.size, std::move(copy), metadata);
-  if (Status status = engine->load(); !status.ok()) {
+  if (Status status = engine->load(data, source.size); !status.ok()) {
     return status;
   }
   return std::unique_ptr<Engine>(std::move(engine));
