@@ -1,6 +1,7 @@
 #include "verify/delegates.h"
 
-#include <string>
+#include <cstdint>
+#include <optional>
 
 #include "core/blob.h"
 #include "core/metadata.h"
@@ -27,18 +28,24 @@ class OtherDelegate final : public CheckedDelegate {
 // blob that can't be read is refused when its method loads.
 class EngineDelegate final : public CheckedDelegate {
  public:
-  explicit EngineDelegate(const FlatBytes& blob) : blob_(blob) {}
+  EngineDelegate(const FlatBytes& blob, const ProgramParts& parts) : blob_(blob), parts_(parts) {}
 
   void check_call(const std::vector<const Value*>&) const override {}
 
   bool writes(std::size_t argument) const override {
-    const Result<BlobView> view = parse_blob(blob_.data, blob_.size);
-    const Result<EngineMetadata> metadata = view.ok() ? parse_metadata(view->metadata) : view.status();
-    return metadata.ok() && argument >= metadata->inputs.size();
+    if (!num_inputs_) {
+      const Result<BlobView> view = parse_blob(blob_.data, blob_.size);
+      parts_.spend(view.ok() ? view->metadata.size() : 0);
+      const Result<EngineMetadata> metadata = view.ok() ? parse_metadata(view->metadata) : view.status();
+      num_inputs_ = metadata.ok() ? metadata->inputs.size() : SIZE_MAX;
+    }
+    return argument >= *num_inputs_;
   }
 
  private:
   FlatBytes blob_;
+  const ProgramParts& parts_;
+  mutable std::optional<std::size_t> num_inputs_;  // once it was asked for
 };
 
 FlatBytes data_of(const FlatTable& delegate, const ProgramParts& parts) {
@@ -61,6 +68,7 @@ std::unique_ptr<CheckedDelegate> read_delegate(const FlatTable& delegate, const 
   require(!id.empty(), "it has no backend");
   require_name(id, "its backend has a name that none has");
   const FlatTables specs = delegate.tables(kCompileSpecs);
+  parts.spend(specs.size());
   for (std::size_t k = 0; k < specs.size(); ++k) {
     require(specs[k].has(kKey) && specs[k].has(kValue), "a compile spec has no key or no value");
   }
@@ -69,7 +77,7 @@ std::unique_ptr<CheckedDelegate> read_delegate(const FlatTable& delegate, const 
     return read_xnnpack(data, parts);
   }
   if (id == "TensorRTBackend") {
-    return std::make_unique<EngineDelegate>(data);
+    return std::make_unique<EngineDelegate>(data, parts);
   }
   return std::make_unique<OtherDelegate>();
 }
@@ -79,13 +87,10 @@ std::unique_ptr<CheckedDelegate> read_delegate(const FlatTable& delegate, const 
 std::vector<std::unique_ptr<CheckedDelegate>> read_delegates(const FlatTable& method, const ProgramParts& parts) {
   const FlatTables tables = method.tables(kDelegates);
   require(tables.exists(), "it has no list of delegates");
+  parts.spend(tables.size());
   std::vector<std::unique_ptr<CheckedDelegate>> delegates;
   for (std::size_t k = 0; k < tables.size(); ++k) {
-    try {
-      delegates.push_back(read_delegate(tables[k], parts));
-    } catch (const Damage& damage) {
-      throw Damage("delegate " + std::to_string(k) + ": " + damage.what());
-    }
+    delegates.push_back(within("delegate", k, [&] { return read_delegate(tables[k], parts); }));
   }
   return delegates;
 }

@@ -41,6 +41,16 @@ inline void require_range(const char* what, std::int64_t got, std::int64_t least
   }
 }
 
+// Runs `check`; damage that it finds is said to be in "<what> <index><of>".
+template <typename Check>
+auto within(const char* what, std::size_t index, Check&& check, const char* of = "") {
+  try {
+    return check();
+  } catch (const Damage& damage) {
+    throw Damage(std::string(what) + " " + std::to_string(index) + of + ": " + damage.what());
+  }
+}
+
 struct FlatBytes {
   const std::uint8_t* data = nullptr;
   std::size_t size = 0;

@@ -8,6 +8,7 @@
 #include <string_view>
 #include <vector>
 
+#include "core/scalar_type.h"
 #include "core/text.h"
 #include "verify/delegates.h"
 #include "verify/facts.h"
@@ -42,7 +43,8 @@ bool is_result(char operand) { return operand >= '1' && operand <= '5'; }
 class MethodCheck {
  public:
   MethodCheck(const FlatTable& method, const ProgramParts& parts)
-      : values_(read_values(method, parts)),
+      : parts_(parts),
+        values_(read_values(method, parts)),
         delegates_(read_delegates(method, parts)),
         is_border_(values_.size()),
         facts_(values_.size()) {
@@ -59,6 +61,7 @@ class MethodCheck {
 
   void run(const FlatTables& chains) {
     require(chains.exists() && chains.size() > 0, "it has no chain of instructions");
+    parts_.spend(chains.size());
     for (std::size_t c = 0; c < chains.size(); ++c) {
       const FlatTables instructions = chains[c].tables(kInstructions);
       require(instructions.exists(), "a chain has no instructions");
@@ -68,16 +71,16 @@ class MethodCheck {
 
  private:
   void read_operators(const FlatTables& operators) {
+    parts_.spend(operators.size());
     for (std::size_t k = 0; k < operators.size(); ++k) {
       const std::string_view name = operators[k].text(kName);
       const std::string_view overload = operators[k].text(kOverload);
       require(!name.empty(), "an operator has no name");
       require_name(name, "an operator has a name that none has");
       require_name(overload, "an operator has a name that none has");
-      // ExecuTorch takes the texts to the first zero.
-      std::string whole(name.substr(0, name.find('\0')));
+      std::string whole(name);
       if (!overload.empty()) {
-        whole += "." + std::string(overload.substr(0, overload.find('\0')));
+        whole += "." + std::string(overload);
       }
       operators_.push_back({whole, operands_of(whole)});
     }
@@ -85,6 +88,7 @@ class MethodCheck {
 
   void read_border(const FlatNumbers<std::int32_t>& indices, const char* side) {
     require(indices.exists(), "it has no list of inputs or of outputs");
+    parts_.spend(indices.size());
     for (std::size_t k = 0; k < indices.size(); ++k) {
       const std::size_t value = index(side, indices[k]);
       if ((bit(values_[value].kind) & kAtBorder) == 0) {
@@ -109,14 +113,11 @@ class MethodCheck {
     for (int pass = 0; is_new; ++pass) {
       require(pass < kMaxPasses, "its jumps can't be followed");
       is_new = false;
+      parts_.spend(facts_.size());
       facts_ = begin;
       for (std::size_t k = 0; k < instructions.size(); ++k) {
         arrive(arrivals, k);
-        try {
-          is_new = run_instruction(instructions, k, arrivals) || is_new;
-        } catch (const Damage& damage) {
-          throw Damage("instruction " + std::to_string(k) + ": " + damage.what());
-        }
+        is_new |= within("instruction", k, [&] { return run_instruction(instructions, k, arrivals); });
       }
       arrive(arrivals, instructions.size());
     }
@@ -125,12 +126,14 @@ class MethodCheck {
   void arrive(std::map<std::size_t, Facts>& arrivals, std::size_t instruction) {
     const auto found = arrivals.find(instruction);
     if (found != arrivals.end()) {
+      parts_.spend(facts_.size());
       merge(facts_, found->second);
     }
   }
 
   // Whether a jump brings something new to where it goes.
   bool run_instruction(const FlatTables& instructions, std::size_t k, std::map<std::size_t, Facts>& arrivals) {
+    parts_.spend(1);
     const FlatTable instruction = instructions[k];
     const auto type = instruction.number<std::uint8_t>(kType);
     require_range("kind", type, kKernelCall, kFreeCall);
@@ -157,6 +160,7 @@ class MethodCheck {
   std::vector<std::size_t> arguments_of(const FlatTable& call) const {
     const auto numbers = call.numbers<std::int32_t>(kArguments);
     require(numbers.exists(), "it has no arguments");
+    parts_.spend(numbers.size());
     std::vector<std::size_t> arguments(numbers.size());
     for (std::size_t k = 0; k < numbers.size(); ++k) {
       arguments[k] = index("argument", numbers[k]);
@@ -189,12 +193,8 @@ class MethodCheck {
     }
     const bool copies_between_devices = name.rfind("et_copy::", 0) == 0;
     for (std::size_t k = 0; k < operands.size(); ++k) {
-      try {
-        if (!is_result(operands[k])) {
-          check_operand(operands[k], arguments[k], copies_between_devices);
-        }
-      } catch (const Damage& damage) {
-        throw Damage("argument " + std::to_string(k) + ": " + damage.what());
+      if (!is_result(operands[k])) {
+        within("argument", k, [&] { check_operand(operands[k], arguments[k], copies_between_devices); });
       }
     }
     if (name == "aten::sym_size.int") {
@@ -221,6 +221,7 @@ class MethodCheck {
     if (values_[value].kind == Kind::kTensor && operand != 'Z') {
       check_tensor(value, operand == 'O', copies_between_devices);
     }
+    parts_.spend(values_[value].items.size());
     for (const std::int64_t item : values_[value].items) {
       if (values_[value].kind == Kind::kIntList) {
         check_kinds(static_cast<std::size_t>(item), bit(Kind::kInt));
@@ -300,9 +301,10 @@ class MethodCheck {
         return kinds;
       }
       default: {
-        const std::int8_t dtype = values_[arguments[0]].dtype;  // a ScalarType
-        const bool is_float = (dtype >= 5 && dtype <= 7) || dtype == 15;
-        return bit(is_float ? Kind::kDouble : dtype == 11 ? Kind::kBool : Kind::kInt);
+        const auto dtype = static_cast<ScalarType>(values_[arguments[0]].dtype);
+        const bool is_float = dtype == ScalarType::kFloat16 || dtype == ScalarType::kFloat32 ||
+                              dtype == ScalarType::kFloat64 || dtype == ScalarType::kBFloat16;
+        return bit(is_float ? Kind::kDouble : dtype == ScalarType::kBool ? Kind::kBool : Kind::kInt);
       }
     }
   }
@@ -356,8 +358,8 @@ class MethodCheck {
     const std::size_t condition = index("value", content.number<std::int32_t>(kCondition));
     check_kinds(condition, bit(Kind::kBool) | bit(Kind::kTensor));
     if (values_[condition].kind == Kind::kTensor) {
-      constexpr std::int8_t kBool = 11;  // a ScalarType
-      require(values_[condition].dtype == kBool, "its condition is a tensor of no bool");
+      require(static_cast<ScalarType>(values_[condition].dtype) == ScalarType::kBool,
+              "its condition is a tensor of no bool");
       check_tensor(condition, false, false);
     }
     const auto destination = content.number<std::int32_t>(kDestination);
@@ -365,12 +367,14 @@ class MethodCheck {
     const auto to = static_cast<std::size_t>(destination);
     require(to > k || is_set(instructions, to, k, condition),
             "it jumps back for ever: nothing between sets its condition");
+    parts_.spend(facts_.size());
     const auto [arrival, is_first] = arrivals.emplace(to, facts_);
     return (merge(arrival->second, facts_) || is_first) && to <= k;
   }
 
   // Whether an instruction from `first` on and before `end` takes the value as its last argument, or moves to it.
-  static bool is_set(const FlatTables& instructions, std::size_t first, std::size_t end, std::size_t value) {
+  bool is_set(const FlatTables& instructions, std::size_t first, std::size_t end, std::size_t value) const {
+    parts_.spend(end - first);
     for (std::size_t k = first; k < end; ++k) {
       const auto type = instructions[k].number<std::uint8_t>(kType);
       const FlatTable content = instructions[k].table(kContent);
@@ -387,6 +391,7 @@ class MethodCheck {
     return false;
   }
 
+  const ProgramParts& parts_;
   std::vector<Value> values_;
   std::vector<std::unique_ptr<CheckedDelegate>> delegates_;
   std::vector<Operator> operators_;

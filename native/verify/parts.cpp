@@ -18,27 +18,40 @@ constexpr std::size_t kHeader = 8;
 constexpr std::size_t kProgramSize = kHeader + 8;
 constexpr std::size_t kFirstSegment = kHeader + 16;
 
+// What an honest program takes is below one a byte: an instruction has more bytes than what is done for it once, and is
+// followed again in loops alone.
+constexpr std::uint64_t kStepsPerByte = 16;
+
 }  // namespace
 
-ProgramParts::ProgramParts(const void* data, std::size_t size) : file_{static_cast<const std::uint8_t*>(data), size} {
+ProgramParts::ProgramParts(const void* data, std::size_t size)
+    : file_{static_cast<const std::uint8_t*>(data), size}, room_(kStepsPerByte * size) {
   FlatBytes program = file_;
   if (size >= kHeader + 4 && std::memcmp(file_.data + kHeader, "eh00", 4) == 0) {
     program = file_.part(0, file_.read<std::uint64_t>(kProgramSize));
     first_segment_ = file_.read<std::uint64_t>(kFirstSegment);
   }
   program_ = FlatTable::root(program);
-  check();
-}
-
-void ProgramParts::check() const {
   const FlatTables segments = program_.tables(kSegments);
   for (std::size_t k = 0; k < segments.size(); ++k) {
     (void)segment(k);
   }
+  read_names();
+}
+
+void ProgramParts::spend(std::uint64_t steps) const {
+  require(steps <= room_, "it unfolds into more than a file of its size has");
+  room_ -= steps;
+}
+
+void ProgramParts::read_names() {
   const FlatTables named = program_.tables(kNamedData);
   for (std::size_t k = 0; k < named.size(); ++k) {
-    require(!named[k].text(kKey).empty(), "named data has no name");
-    (void)segment(named[k].number<std::uint32_t>(kNamedSegment));
+    const std::string_view name = named[k].text(kKey);
+    const auto index = named[k].number<std::uint32_t>(kNamedSegment);
+    require(!name.empty(), "named data has no name");
+    (void)segment(index);
+    named_.emplace(name, index);
   }
 }
 
@@ -77,13 +90,11 @@ FlatBytes ProgramParts::initial_value(std::uint32_t index) const {
 }
 
 FlatBytes ProgramParts::named(std::string_view name) const {
-  const FlatTables named = program_.tables(kNamedData);
-  for (std::size_t k = 0; k < named.size(); ++k) {
-    if (named[k].text(kKey) == name) {
-      return segment(named[k].number<std::uint32_t>(kNamedSegment));
-    }
+  const auto found = named_.find(name);
+  if (found == named_.end()) {
+    throw Damage("data " + quoted(name) + " is named that there is not");
   }
-  throw Damage("data " + quoted(name) + " is named that there is not");
+  return segment(found->second);
 }
 
 }  // namespace executorch_tensorrt

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <map>
 #include <string_view>
 
 #include "verify/flat_table.h"
@@ -15,6 +16,9 @@ class ProgramParts {
 
   const FlatTable& program() const { return program_; }
 
+  // Before as many steps. Parts may be shared, so that a small file could unfold into any number of them.
+  void spend(std::uint64_t steps) const;
+
   FlatBytes segment(std::uint64_t index) const;
   // From the begin of a constant tensor's data to the end of what it may read.
   FlatBytes constant(std::uint32_t index) const;
@@ -25,11 +29,13 @@ class ProgramParts {
 
  private:
   FlatBytes subsegment(const FlatTable& offsets, std::uint32_t index) const;
-  void check() const;
+  void read_names();
 
   FlatBytes file_;
   std::uint64_t first_segment_ = 0;
   FlatTable program_;
+  std::map<std::string_view, std::uint32_t> named_;  // segments; of several of one name the first
+  mutable std::uint64_t room_;                       // for further steps
 };
 
 }  // namespace executorch_tensorrt

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 #include <iterator>
+#include <map>
 #include <string>
 
 namespace executorch_tensorrt {
@@ -41,12 +42,17 @@ struct Device {
 class Reader {
  public:
   Reader(const FlatTable& method, const ProgramParts& parts)
-      : parts_(parts), arenas_(method.numbers<std::int64_t>(kArenas)), devices_(method.tables(kArenaDevices)) {
+      : parts_(parts), arenas_(method.numbers<std::int64_t>(kArenas)) {
+    parts_.spend(arenas_.size());
     for (std::size_t k = 0; k < arenas_.size(); ++k) {
       require_range("size of an arena", arenas_[k], 0, kMost);
     }
-    for (std::size_t k = 0; k < devices_.size(); ++k) {
-      (void)device(devices_[k].number<std::int8_t>(kDeviceType), devices_[k].number<std::int8_t>(kDeviceNumber));
+    const FlatTables devices = method.tables(kArenaDevices);
+    parts_.spend(devices.size());
+    for (std::size_t k = 0; k < devices.size(); ++k) {
+      devices_.emplace(
+          devices[k].number<std::int32_t>(kDeviceArena),
+          device(devices[k].number<std::int8_t>(kDeviceType), devices[k].number<std::int8_t>(kDeviceNumber)));
     }
   }
 
@@ -73,6 +79,7 @@ class Reader {
       case Kind::kBoolList: {
         const auto items = content.numbers<std::uint8_t>(0);
         require(items.exists(), "it has no content");
+        parts_.spend(items.size());
         for (std::size_t k = 0; k < items.size(); ++k) {
           require_range("item", items[k], 0, 1);
         }
@@ -101,8 +108,9 @@ class Reader {
   }
 
   template <typename T>
-  static void read_items(const FlatNumbers<T>& items, std::int64_t least, std::size_t values, Value& value) {
+  void read_items(const FlatNumbers<T>& items, std::int64_t least, std::size_t values, Value& value) const {
     require(items.exists(), "it has no content");
+    parts_.spend(items.size());
     for (std::size_t k = 0; k < items.size(); ++k) {
       require_range("item", items[k], least, static_cast<std::int64_t>(values) - 1);
       value.items.push_back(items[k]);
@@ -179,20 +187,13 @@ class Reader {
     require(offset <= static_cast<std::uint64_t>(size), "its place is outside of its arena");
     require_range("bytes", static_cast<std::int64_t>(value.nbytes), 0, size - static_cast<std::int64_t>(offset));
     require(value.nbytes == 0 || offset % value.item_size == 0, "its place in an arena is not aligned");
-    Device device_of_arena;
-    for (std::size_t k = 0; k < devices_.size(); ++k) {
-      if (devices_[k].number<std::int32_t>(kDeviceArena) == static_cast<std::int32_t>(arena)) {
-        device_of_arena = {devices_[k].number<std::int8_t>(kDeviceType),
-                           devices_[k].number<std::int8_t>(kDeviceNumber)};
-        break;
-      }
-    }
-    require(where == device_of_arena, "its arena is on another device");
+    const auto other = devices_.find(static_cast<std::int32_t>(arena));
+    require(where == (other != devices_.end() ? other->second : Device{}), "its arena is on another device");
   }
 
   const ProgramParts& parts_;
   FlatNumbers<std::int64_t> arenas_;
-  FlatTables devices_;
+  std::map<std::int32_t, Device> devices_;  // of arenas that are not the host's; the first that is said of one counts
 };
 
 }  // namespace
@@ -207,15 +208,12 @@ std::string kind_name(Kind kind) {
 std::vector<Value> read_values(const FlatTable& method, const ProgramParts& parts) {
   const FlatTables tables = method.tables(kValues);
   require(tables.exists(), "it has no values");
+  parts.spend(tables.size());
   Reader reader(method, parts);
   std::vector<Value> values;
   values.reserve(tables.size());
   for (std::size_t k = 0; k < tables.size(); ++k) {
-    try {
-      values.push_back(reader.read(tables[k], tables.size()));
-    } catch (const Damage& damage) {
-      throw Damage("value " + std::to_string(k) + ": " + damage.what());
-    }
+    values.push_back(within("value", k, [&] { return reader.read(tables[k], tables.size()); }));
   }
   return values;
 }

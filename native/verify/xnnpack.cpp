@@ -4,7 +4,6 @@
 #include <array>
 #include <cmath>
 #include <map>
-#include <set>
 #include <string>
 #include <vector>
 
@@ -21,6 +20,7 @@ enum QuantizedField { kTensor = 0, kQuantType = 1, kQuant = 2 };
 enum QuantType { kPerChannel = 1, kPerTensor = 2, kPerToken = 3, kPerGroup = 4 };
 enum ConstantField { kOffset = 0, kSize = 1, kName = 2 };
 
+constexpr char kOfGraph[] = " of XNNPACK's graph";
 constexpr std::uint32_t kNone = UINT32_MAX;
 constexpr std::uint32_t kInputFlag = 1;
 constexpr std::uint32_t kOutputFlag = 2;
@@ -57,6 +57,7 @@ class Graph final : public CheckedDelegate {
       constants_ = data.part(data.read<std::uint32_t>(18), data.read<std::uint64_t>(22));
       has_constants_ = true;
     }
+    parts_.spend(graph_.size);
     root_ = FlatTable::root(graph_);
     require_range("externals", root_.number<std::uint32_t>(kNumExterns), 0, kMaxExterns);
     read_values(root_.tables(kValues));
@@ -64,24 +65,15 @@ class Graph final : public CheckedDelegate {
   }
 
   void check_call(const std::vector<const Value*>& arguments) const override {
-    for (const auto& [id, value] : values_) {
-      if (value.external_id == kNone || value.flags == 0) {
-        continue;
-      }
-      require_range("arguments", static_cast<std::int64_t>(arguments.size()), std::int64_t{value.external_id} + 1,
-                    INT32_MAX);
-      try {
-        check_argument(*arguments[value.external_id], value);
-      } catch (const Damage& damage) {
-        throw Damage("argument " + std::to_string(value.external_id) + ": " + damage.what());
-      }
+    for (const auto& [place, value] : externals_) {
+      require_range("arguments", static_cast<std::int64_t>(arguments.size()), std::int64_t{place} + 1, INT32_MAX);
+      within("argument", place, [&, k = place, of = value] { check_argument(*arguments[k], *of); });
     }
   }
 
   bool writes(std::size_t argument) const override {
-    return std::any_of(values_.begin(), values_.end(), [&](const auto& item) {
-      return item.second.external_id == argument && (item.second.flags & kOutputFlag) != 0;
-    });
+    const auto found = externals_.find(static_cast<std::uint32_t>(argument));
+    return found != externals_.end() && (found->second->flags & kOutputFlag) != 0;
   }
 
  private:
@@ -98,11 +90,7 @@ class Graph final : public CheckedDelegate {
   void read_values(const FlatTables& tables) {
     require(tables.exists(), "it has no values");
     for (std::size_t k = 0; k < tables.size(); ++k) {
-      try {
-        read_value(tables[k]);
-      } catch (const Damage& damage) {
-        throw Damage("value " + std::to_string(k) + " of XNNPACK's graph: " + damage.what());
-      }
+      within("value", k, [&] { read_value(tables[k]); }, kOfGraph);
     }
   }
 
@@ -140,9 +128,13 @@ class Graph final : public CheckedDelegate {
     if (type == 2) {
       check_quantization(content, value);
     }
-    require(externals_.insert(value.external_id).second || value.external_id == kNone, "two have one place");
+    require(externals_.count(value.external_id) == 0, "two have one place");
     const auto id = tensor.number<std::uint32_t>(kId);
-    require(id != kNone && values_.emplace(id, std::move(value)).second, "two have one id");
+    const auto [entry, is_first] = values_.emplace(id, std::move(value));
+    require(id != kNone && is_first, "two have one id");
+    if (entry->second.external_id != kNone) {
+      externals_.emplace(entry->second.external_id, &entry->second);
+    }
   }
 
   static std::uint64_t bytes_of(const GraphValue& value) {
@@ -205,11 +197,7 @@ class Graph final : public CheckedDelegate {
   void run(const FlatTables& nodes) {
     require(nodes.exists(), "it has no nodes");
     for (std::size_t k = 0; k < nodes.size(); ++k) {
-      try {
-        run_node(nodes[k]);
-      } catch (const Damage& damage) {
-        throw Damage("node " + std::to_string(k) + " of XNNPACK's graph: " + damage.what());
-      }
+      within("node", k, [&] { run_node(nodes[k]); }, kOfGraph);
     }
     for (const auto& [id, value] : values_) {
       require(value.flags != kOutputFlag || value.is_ready, "an output of XNNPACK's graph is never written");
@@ -277,8 +265,8 @@ class Graph final : public CheckedDelegate {
   FlatBytes constants_;
   bool has_constants_ = false;
   FlatTable root_;
-  std::map<std::uint32_t, GraphValue> values_;  // by their ids
-  std::set<std::uint32_t> externals_;
+  std::map<std::uint32_t, GraphValue> values_;            // by their ids
+  std::map<std::uint32_t, const GraphValue*> externals_;  // by their place among the arguments
 };
 
 }  // namespace

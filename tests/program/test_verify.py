@@ -170,6 +170,29 @@ def test_module_refuses(edit: str, branches: bytes) -> None:
         read_program(bytes(editor.data))
 
 
+def test_module_refuses_a_program_that_unfolds() -> None:
+    """2,000 calls share one list of 4,000 tensors: 100 kB, and 8 million things to look at."""
+    import torch
+    from executorch.exir import to_edge_transform_and_lower
+    from executorch.exir._serialize._program import deserialize_pte_binary, serialize_pte_binary
+    from executorch.exir.schema import KernelCall, TensorList
+
+    class Joined(torch.nn.Module):
+        def forward(self, x: torch.Tensor) -> torch.Tensor:
+            return torch.cat([x, x + 1])
+
+    exported = torch.export.export(Joined(), (torch.randn(2, 2),))
+    written = deserialize_pte_binary(to_edge_transform_and_lower(exported).to_executorch().buffer)
+    (plan,) = written.program.execution_plan
+    shared = next(value.val for value in plan.values if isinstance(value.val, TensorList))
+    shared.items = shared.items[:1] * 4000
+    instructions = plan.chains[0].instructions
+    joins = [step for step in instructions if isinstance(step.instr_args, KernelCall)][-1]
+    instructions[-1:] = [joins] * 2000
+    with pytest.raises(ValueError, match="it unfolds into more than a file of its size has"):
+        Module(bytes(serialize_pte_binary(written)))
+
+
 def test_engine_is_verified_as_programs_are(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.syspath_prepend(REPOSITORY / "benchmarks")
     from damaged_programs import forged
